@@ -1,0 +1,5 @@
+"""The command line. One small file per command: parse, call, print."""
+
+import typer
+
+app = typer.Typer()

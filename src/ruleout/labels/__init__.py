@@ -1,0 +1,23 @@
+"""What was ruled out: sets, size laws, drawing, files. NumPy and PyArrow only, no torch."""
+
+from ruleout.labels.classes import Classes, ClassName
+from ruleout.labels.errors import LabelError
+from ruleout.labels.laws import Law, kept_law, size_law, wrong_class_rate
+from ruleout.labels.process import Answers, Seed, answer, draw, propose
+from ruleout.labels.sets import LabelSets
+
+__all__ = [
+    "Answers",
+    "ClassName",
+    "Classes",
+    "LabelError",
+    "LabelSets",
+    "Law",
+    "Seed",
+    "answer",
+    "draw",
+    "kept_law",
+    "propose",
+    "size_law",
+    "wrong_class_rate",
+]

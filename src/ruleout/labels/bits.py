@@ -1,0 +1,76 @@
+"""Rows of yes/no values kept as packed bits, eight classes to a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels.errors import LabelError
+
+__all__ = ["Bits", "check_rows", "chunks", "complement", "count", "pack", "unpack", "width"]
+
+Bits = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
+_CELLS = 1 << 22  # cells unpacked at a time: 4 MiB of bool, whatever n is
+
+
+def width(k: int) -> int:
+    """Bytes that k classes take."""
+    return (k + 7) // 8
+
+
+def chunks(n: int, k: int) -> Iterator[slice]:
+    """Cut n rows into slices of a few MiB of cells."""
+    step = max(1, _CELLS // max(k, 1))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
+    """Pack n rows of k bools that `rows(slice)` hands out piece by piece."""
+    bits = np.empty((n, width(k)), np.uint8)
+    for piece in chunks(n, k):
+        bits[piece] = np.packbits(rows(piece), axis=1, bitorder="little")
+    return bits
+
+
+def unpack(bits: Bits, k: int) -> Mask:
+    """Unpack into bool (n, k)."""
+    return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def count(bits: Bits) -> NDArray[np.intp]:
+    """Count the set bits of each row."""
+    sizes = np.empty(len(bits), np.intp)
+    for piece in chunks(len(bits), bits.shape[1]):
+        np.bitwise_count(bits[piece]).sum(axis=1, dtype=np.intp, out=sizes[piece])
+    return sizes
+
+
+def complement(bits: Bits, k: int) -> Bits:
+    """Flip every class of every row; the padding stays zero."""
+    every = np.packbits(np.ones(k, np.bool_), bitorder="little")
+    return ~bits & every
+
+
+def check_rows(bits: Bits, k: int, *, unlabelled: bool, file: object = None) -> None:
+    """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
+    sizes = count(bits)
+    where: dict[str, Any] = {"file": file}
+    if (sizes == k).any():
+        raise LabelError(
+            "every class is ruled out",
+            "leave at least one class as a candidate",
+            row=int(np.argmax(sizes == k)),
+            **where,
+        )
+    if not unlabelled and (sizes == 0).any():
+        raise LabelError(
+            "nothing is ruled out",
+            "rule out at least one class, drop the row, or pass unlabelled=True",
+            row=int(np.argmax(sizes == 0)),
+            **where,
+        )

@@ -1,0 +1,72 @@
+"""Label sets on disk: CSV, JSONL, Parquet and NPZ, by suffix.
+
+Every format carries the class list, so that a class nobody ever ruled out is not lost. Files that
+other programs wrote carry none; then `classes=` says what the classes are.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from ruleout.labels.classes import Classes, ClassName, class_names
+from ruleout.labels.errors import LabelError
+from ruleout.labels.files.archive import read_npz, write_npz
+from ruleout.labels.files.parquet import read_parquet, write_parquet
+from ruleout.labels.files.text import read_csv, read_jsonl, write_csv, write_jsonl
+from ruleout.labels.sets import LabelSets
+
+__all__ = ["SUFFIXES", "read", "write"]
+
+Reader: TypeAlias = Callable[[Path, tuple[ClassName, ...] | None, str, bool], LabelSets]
+Writer: TypeAlias = Callable[[LabelSets, IO[bytes]], None]
+
+SUFFIXES: dict[str, tuple[Reader, Writer]] = {
+    ".csv": (read_csv, write_csv),
+    ".jsonl": (read_jsonl, write_jsonl),
+    ".parquet": (read_parquet, write_parquet),
+    ".npz": (read_npz, write_npz),
+}
+
+
+def read(
+    path: str | Path,
+    *,
+    classes: Classes | None = None,
+    column: str = "excluded",
+    unlabelled: bool = False,
+) -> LabelSets:
+    """Read label sets; the suffix says how."""
+    file = Path(path)
+    reader, _ = _by_suffix(file)
+    wanted = None if classes is None else class_names(classes)
+    try:
+        return reader(file, wanted, column, unlabelled)
+    except LabelError as error:
+        error.file = file
+        raise
+
+
+def write(sets: LabelSets, path: str | Path) -> None:
+    """Write label sets; the suffix says how. The file appears whole or not at all."""
+    file = Path(path)
+    _, writer = _by_suffix(file)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ruleout-") as folder:
+        part = Path(folder, file.name)
+        with open(part, "wb") as out:
+            writer(sets, out)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(part, file)
+
+
+def _by_suffix(file: Path) -> tuple[Reader, Writer]:
+    suffix = file.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise LabelError(
+            f"unknown file type {suffix!r}", f"use one of {', '.join(SUFFIXES)}", file=file
+        )
+    return SUFFIXES[suffix]

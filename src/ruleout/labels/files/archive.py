@@ -1,0 +1,85 @@
+"""NPZ: the packed bits as they are, without pickles, checked before memory is taken."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from ruleout.labels.classes import ClassName
+from ruleout.labels.errors import LabelError
+from ruleout.labels.files.rows import find, parse_json, settle
+from ruleout.labels.sets import LabelSets
+
+__all__ = ["read_npz", "write_npz"]
+
+_RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
+_PIECE = 1 << 24  # bytes read at a time
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+def read_npz(
+    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
+) -> LabelSets:
+    """Read what :func:`write_npz` wrote, or any archive with a 0/1 array named like `column`."""
+    try:
+        with open(file, "rb") as stream, zipfile.ZipFile(stream) as archive:
+            names = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
+            if {"packed", "meta"} <= set(names):
+                meta = parse_json(_member(archive, "meta").tobytes())
+                inside = meta.get("classes") if isinstance(meta, dict) else meta
+                return LabelSets.from_packed(
+                    _member(archive, "packed"), settle(inside, wanted), unlabelled
+                )
+            find(column, names)
+            own = _member(archive, "classes").tolist() if "classes" in names else None
+            table = _member(archive, column)
+    except (LabelError, FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except _BROKEN:
+        raise LabelError("this is not a readable NPZ file", "write it again") from None
+    return LabelSets(table, wanted if own is None else settle(own, wanted), unlabelled=unlabelled)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Read one array after its header, its size and the archive agree with each other."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as stream:
+        version = npy.read_magic(stream)
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = header(stream)
+        if dtype.hasobject:
+            raise LabelError(f"array {name!r} holds Python objects", "save plain numbers or text")
+        size = math.prod(shape) * dtype.itemsize
+        packed = min(info.compress_size, os.fstat(archive.fp.fileno()).st_size)  # type: ignore[union-attr]  # open
+        if size != info.file_size - stream.tell() or size > packed * _RATIO:
+            raise LabelError(f"array {name!r} is not of the size it claims", "write it again")
+        data, done = np.empty(size, np.uint8), 0
+        while piece := stream.read(_PIECE):
+            data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+            done += len(piece)
+    if done != size:
+        raise EOFError
+    return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def write_npz(sets: LabelSets, out: IO[bytes]) -> None:
+    """Write ``packed`` (uint8) and ``meta`` (JSON as bytes)."""
+    meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
+    np.savez(out, packed=sets.packed, meta=np.frombuffer(meta.encode(), np.uint8))

@@ -1,0 +1,136 @@
+"""CSV and JSONL: one row of names per line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from ruleout.labels.classes import ClassName, shown
+from ruleout.labels.errors import LabelError, brief, nearest
+from ruleout.labels.files.rows import (
+    COLUMN,
+    Row,
+    build,
+    find,
+    join,
+    listed,
+    parse_json,
+    settle,
+    split,
+)
+from ruleout.labels.sets import LabelSets
+
+__all__ = ["read_csv", "read_jsonl", "write_csv", "write_jsonl"]
+
+_MARK = "# classes: "  # first line of our CSV files; the rest of the line is a JSON list
+_CELL = 131_072  # longest cell that Python's csv module reads
+
+
+def _lines(file: Path) -> Iterator[str]:
+    """Yield lines with their endings; refuse what is not UTF-8 text."""
+    with open(file, encoding="utf-8-sig", newline="") as stream:
+        try:
+            yield from stream
+        except UnicodeDecodeError:
+            raise LabelError("this is not UTF-8 text", "save the file as UTF-8") from None
+
+
+def read_csv(
+    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
+) -> LabelSets:
+    """Read a CSV file whose column holds names separated by ``|``."""
+    lines = _lines(file)
+    first, inside, above = next(lines, ""), None, 0
+    if first.startswith(_MARK):
+        inside, first, above = parse_json(first[len(_MARK) :], line=1), next(lines, ""), 1
+    table = csv.reader(chain([first], lines), strict=True)
+    try:
+        header = next(table, [])
+        place = find(column, header)
+        classes = settle(inside, wanted)
+        return build(_cells(table, len(header), place, above), classes, column, unlabelled)
+    except csv.Error as error:
+        raise LabelError(
+            f"this is not valid CSV ({error})", "mend the quotes", line=table.line_num + above
+        ) from None
+
+
+def _cells(table: Any, width: int, place: int, above: int) -> Iterator[Row]:
+    row = 0
+    for cells in table:
+        line = table.line_num + above
+        if not cells:
+            continue  # an empty line; a row that rules nothing out is written as ""
+        if len(cells) != width:
+            raise LabelError(
+                f"the row has {len(cells)} cells where the header has {width}",
+                "give every row the same cells, and quote cells that hold a comma",
+                row=row,
+                line=line,
+            )
+        yield line, split(cells[place])
+        row += 1
+
+
+def write_csv(sets: LabelSets, out: IO[bytes]) -> None:
+    """Write the class list as a comment, then one column of names separated by ``|``."""
+    out.write(f"{_MARK}{json.dumps(sets.classes)}\n{COLUMN}\n".encode())
+    for row, names in enumerate(sets):
+        cell = join(names)
+        if len(cell) > _CELL:
+            raise LabelError(
+                f"the cell would be {len(cell)} characters long", "write .npz instead", row=row
+            )
+        plain = cell and not set(cell) & set('",\r\n')
+        out.write((cell if plain else '"' + cell.replace('"', '""') + '"').encode() + b"\n")
+
+
+def read_jsonl(
+    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
+) -> LabelSets:
+    """Read a JSONL file whose objects hold a list of names."""
+    objects = _objects(file)
+    first, inside = list(_first(objects)), None
+    if first and "classes" in first[0][1] and column not in first[0][1]:
+        inside = first.pop()[1]["classes"]
+    classes = settle(inside, wanted)
+    return build(_values(chain(first, objects), column), classes, column, unlabelled)
+
+
+def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in enumerate(_lines(file), 1):
+        if text.strip():
+            value = parse_json(text, line=line)
+            if not isinstance(value, dict):
+                raise LabelError(
+                    f"the line holds {brief(value)}, not an object",
+                    'write lines like {"excluded": ["cat", "dog"]}',
+                    line=line,
+                )
+            yield line, value
+
+
+def _first(objects: Iterator[Any]) -> Iterator[Any]:
+    for item in objects:
+        yield item
+        return
+
+
+def _values(objects: Iterator[tuple[int, dict[str, Any]]], column: str) -> Iterator[Row]:
+    for row, (line, value) in enumerate(objects):
+        if column not in value:
+            say = f"the keys are {shown(list(value))}"
+            remedy = nearest(column, value, say)
+            raise LabelError(f"there is no key {column!r}", remedy, row=row, line=line)
+        yield line, listed(value[column], row=row, line=line, column=column)
+
+
+def write_jsonl(sets: LabelSets, out: IO[bytes]) -> None:
+    """Write an object with the class list, then an object per row."""
+    out.write(json.dumps({"classes": sets.classes}).encode() + b"\n")
+    for names in sets:
+        out.write(json.dumps({COLUMN: names}).encode() + b"\n")

@@ -1,0 +1,390 @@
+"""The table of ruled-out classes that everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels import bits as _bits
+from ruleout.labels.classes import Classes, ClassName, class_names, encode, shown
+from ruleout.labels.display import as_html, as_text
+from ruleout.labels.errors import LabelError
+from ruleout.labels.masks import codes_of, is_table, pack_codes, pack_table
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import scipy.sparse
+
+__all__ = ["LabelSets"]
+
+
+@final
+class LabelSets:
+    """An immutable table that says, for each example, which classes were ruled out.
+
+    Inside, eight classes share a byte: ten million rows of a thousand classes take 1.2 GiB.
+
+    Parameters
+    ----------
+    excluded
+        n rows by k classes of 0 and 1 (1: ruled out): an array, a nested list, a pandas or polars
+        DataFrame whose columns are the classes, a scipy sparse matrix, or another `LabelSets`.
+    classes
+        Class names, or their number k for the names 0 … k-1. May be left out.
+    unlabelled
+        Accept rows that rule nothing out. A row that rules everything out is never accepted.
+
+    Examples
+    --------
+    >>> sets = LabelSets([[1, 1, 0, 0], [0, 0, 1, 0]], ["cat", "dog", "bird", "fish"])
+    >>> sets
+    LabelSets(2 rows, 4 classes, 1.50 ruled out on average)
+      sizes 1 ██  3
+    >>> sets[0]
+    ('cat', 'dog')
+    >>> sets.candidates[1]
+    array([ True,  True, False,  True])
+    """
+
+    __slots__ = ("_classes", "_packed")
+    __hash__ = None  # type: ignore[assignment]  # equality reads the whole table
+
+    _packed: _bits.Bits
+    _classes: tuple[ClassName, ...]
+
+    def __init__(
+        self, excluded: Any, classes: Classes | None = None, *, unlabelled: bool = False
+    ) -> None:
+        packed, names = _table(excluded, classes)
+        _bits.check_rows(packed, len(names), unlabelled=unlabelled)
+        self._hold(packed, names)
+
+    def _hold(self, packed: _bits.Bits, classes: tuple[ClassName, ...]) -> None:
+        object.__setattr__(self, "_packed", _frozen(packed))
+        object.__setattr__(self, "_classes", classes)
+
+    @classmethod
+    def _trusted(cls, packed: _bits.Bits, classes: tuple[ClassName, ...]) -> LabelSets:
+        """Wrap bits that are known to be good."""
+        self = object.__new__(cls)
+        self._hold(packed, classes)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"LabelSets cannot be changed; build a new one to set {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LabelSets.from_packed, (self._packed, self._classes, True)
+
+    # ------------------------------------------------------------------ roads in
+
+    @classmethod
+    def from_lists(
+        cls, excluded: Iterable[Iterable[Any]], classes: Classes, *, unlabelled: bool = False
+    ) -> LabelSets:
+        """Build from a list of ruled-out class names per row.
+
+        When the names are text, whole numbers are read as positions.
+
+        >>> LabelSets.from_lists([["cat", "dog"], ["bird"]], ["cat", "dog", "bird", "fish"]).sizes
+        array([2, 1])
+        """
+        names = class_names(classes)
+        return cls._checked(pack_codes(codes_of(excluded, names), names), names, unlabelled)
+
+    @classmethod
+    def from_candidates(
+        cls, candidates: Any, classes: Classes | None = None, *, unlabelled: bool = False
+    ) -> LabelSets:
+        """Build from what each example may still be.
+
+        Arrays, DataFrames and sparse matrices are read as tables of 0 and 1 (1: still possible);
+        anything else as lists of class names.
+
+        >>> LabelSets.from_candidates([["bird", "fish"]], ["cat", "dog", "bird", "fish"])[0]
+        ('cat', 'dog')
+        """
+        if is_table(candidates):
+            packed, names = _table(candidates, classes)
+        elif classes is None:
+            raise LabelError("no classes given", "pass classes=[...] with every class name")
+        else:
+            names = class_names(classes)
+            packed = pack_codes(codes_of(candidates, names), names)
+        return cls._checked(_bits.complement(packed, len(names)), names, unlabelled)
+
+    @classmethod
+    def from_single(cls, excluded: Any, classes: Classes) -> LabelSets:
+        """Build from one ruled-out class per row (single complementary labels).
+
+        >>> LabelSets.from_single([2, 0], classes=3).excluded.astype(int)
+        array([[0, 0, 1],
+               [1, 0, 0]])
+        """
+        names = class_names(classes)
+        codes = encode(excluded, names, "excluded")
+        return cls._trusted(_one_hot(codes, len(names)), names)
+
+    @classmethod
+    def from_labels(cls, labels: Any, classes: Classes) -> LabelSets:
+        """Build from ordinary labels: every other class is ruled out.
+
+        >>> LabelSets.from_labels(["dog"], ["cat", "dog", "bird"])[0]
+        ('cat', 'bird')
+        """
+        names = class_names(classes)
+        codes = encode(labels, names, "labels")
+        return cls._trusted(_bits.complement(_one_hot(codes, len(names)), len(names)), names)
+
+    @classmethod
+    def from_packed(cls, packed: Any, classes: Classes, unlabelled: bool = False) -> LabelSets:
+        """Build from packed bits, as :attr:`packed` gives them. The array is not copied.
+
+        >>> LabelSets.from_packed(np.array([[0b011]], np.uint8), classes=3).sizes
+        array([2])
+        """
+        names = class_names(classes)
+        array = np.asarray(packed)
+        wide = _bits.width(len(names))
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
+            raise LabelError(
+                f"packed bits of {array.dtype} with shape {array.shape}",
+                f"{len(names)} classes need uint8 of shape (n, {wide})",
+            )
+        if len(names) % 8 and (array[:, -1] >> (len(names) % 8)).any():
+            raise LabelError(
+                "a bit beyond the last class is set",
+                "pack with numpy.packbits(..., axis=1, bitorder='little')",
+                row=int(np.argmax(array[:, -1] >> (len(names) % 8) > 0)),
+            )
+        return cls._checked(array, names, unlabelled)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        classes: Classes | None = None,
+        column: str = "excluded",
+        unlabelled: bool = False,
+    ) -> LabelSets:
+        """Read CSV, JSONL, Parquet or NPZ, chosen by the suffix; see :doc:`/files`."""
+        from ruleout.labels.files import read
+
+        return read(path, classes=classes, column=column, unlabelled=unlabelled)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[LabelSets]) -> LabelSets:
+        """Put tables of the same classes below each other."""
+        if not parts:
+            raise LabelError("nothing to concatenate", "give at least one LabelSets")
+        for part in parts[1:]:
+            _agree(parts[0].classes, part.classes)
+        return cls._trusted(np.concatenate([part.packed for part in parts]), parts[0].classes)
+
+    @classmethod
+    def _checked(
+        cls, packed: _bits.Bits, classes: tuple[ClassName, ...], unlabelled: bool
+    ) -> LabelSets:
+        _bits.check_rows(packed, len(classes), unlabelled=unlabelled)
+        return cls._trusted(packed, classes)
+
+    # ------------------------------------------------------------------ what it holds
+
+    @property
+    def classes(self) -> tuple[ClassName, ...]:
+        """The class names, all text or all whole numbers."""
+        return self._classes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and classes."""
+        return len(self._packed), len(self._classes)
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    @property
+    def packed(self) -> _bits.Bits:
+        """The bits, uint8 (n, ⌈k/8⌉), class 0 in the lowest bit; read-only."""
+        return self._packed
+
+    @property
+    def excluded(self) -> NDArray[np.bool_]:
+        """What was ruled out, bool (n, k). Unpacks every row: slice first when n is large."""
+        return _bits.unpack(self._packed, len(self._classes))
+
+    @property
+    def candidates(self) -> NDArray[np.bool_]:
+        """What each example may still be, bool (n, k)."""
+        return ~self.excluded
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """How many classes each row rules out."""
+        return _bits.count(self._packed)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the packed table in bytes."""
+        return self._packed.nbytes
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("LabelSets keeps packed bits, so an array of it is always a copy")
+        return self.excluded if dtype is None else self.excluded.astype(dtype)
+
+    def __iter__(self) -> Iterator[tuple[ClassName, ...]]:
+        for piece in _bits.chunks(*self.shape):
+            for row in _bits.unpack(self._packed[piece], len(self._classes)):
+                yield tuple(self._classes[code] for code in np.flatnonzero(row))
+
+    @overload
+    def __getitem__(self, rows: int) -> tuple[ClassName, ...]: ...
+
+    @overload
+    def __getitem__(self, rows: slice | Sequence[int] | NDArray[Any]) -> LabelSets: ...
+
+    def __getitem__(self, rows: Any) -> Any:
+        """``sets[3]`` is that row's ruled-out names; any other index gives a `LabelSets`."""
+        if isinstance(rows, tuple) and len(rows) == 2 and _is_everything(rows[1]):
+            rows = rows[0]  # the way scikit-learn indexes rows: sets[rows, ...]
+        if isinstance(rows, tuple):
+            raise IndexError("LabelSets can be indexed by rows only; use .excluded for columns")
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows)
+            rows = rows.astype(np.intp) if rows.size == 0 and rows.dtype != np.bool_ else rows
+            if rows.dtype.kind not in "iub" or rows.ndim > 1:
+                raise IndexError("index LabelSets by a row number, a slice, or a list of rows")
+            if rows.ndim == 0:
+                one = self._packed[int(rows)][None]
+                return next(iter(LabelSets._trusted(one, self._classes)))
+        return LabelSets._trusted(self._packed[rows], self._classes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelSets):
+            return NotImplemented
+        return self._classes == other._classes and np.array_equal(self._packed, other._packed)
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    # ------------------------------------------------------------------ roads out
+
+    def to_lists(self) -> list[list[ClassName]]:
+        """Return the ruled-out class names of each row."""
+        return [list(row) for row in self]
+
+    def to_candidates(self) -> list[list[ClassName]]:
+        """Return the class names still possible for each row."""
+        flipped = _bits.complement(self._packed, len(self._classes))
+        return LabelSets._trusted(flipped, self._classes).to_lists()
+
+    def to_single(self) -> NDArray[Any]:
+        """Return the one ruled-out class of each row; raise if a row has more or fewer."""
+        return self._only(self._packed, "rules out", "keep rows with sizes == 1")
+
+    def to_labels(self) -> NDArray[Any]:
+        """Return the one class left for each row; raise if a row leaves more."""
+        left = _bits.complement(self._packed, len(self._classes))
+        return self._only(left, "leaves", "keep rows with sizes == k - 1")
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame of bools, one column per class."""
+        import pandas as pd
+
+        return pd.DataFrame(self.excluded, columns=list(self._classes))
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a polars DataFrame of bools, one column per class (names become text)."""
+        import polars as pl
+
+        return pl.DataFrame(self.excluded, schema=[str(name) for name in self._classes])
+
+    def to_sparse(self) -> scipy.sparse.csr_array:
+        """Return a scipy CSR array of bools."""
+        from scipy import sparse
+
+        rows = [sparse.csr_array(self[piece].excluded) for piece in _bits.chunks(*self.shape)]
+        return (
+            sparse.vstack(rows, format="csr") if rows else sparse.csr_array(self.shape, dtype=bool)
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write CSV, JSONL, Parquet or NPZ, chosen by the suffix; see :doc:`/files`."""
+        from ruleout.labels.files import write
+
+        write(self, path)
+
+    def _only(self, packed: _bits.Bits, verb: str, remedy: str) -> NDArray[Any]:
+        sizes = _bits.count(packed)
+        if (sizes != 1).any():
+            row = int(np.argmax(sizes != 1))
+            raise LabelError(f"the row {verb} {sizes[row]} classes, not one", remedy, row=row)
+        codes = np.concatenate(
+            [np.empty(0, np.intp)]
+            + [
+                _bits.unpack(packed[piece], len(self._classes)).argmax(axis=1)
+                for piece in _bits.chunks(*self.shape)
+            ]
+        )
+        return np.asarray(np.array(self._classes)[codes])
+
+
+def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[ClassName, ...]]:
+    """Read any table of 0 and 1 and settle its class names."""
+    found: tuple[ClassName, ...] | None
+    if isinstance(source, LabelSets):
+        packed, k, found = source.packed, len(source.classes), source.classes
+    else:
+        packed, k, found = pack_table(source)
+    if found is None:
+        names = class_names(k if classes is None else classes)
+    else:
+        names = found if classes is None else _agree(found, classes)
+    if len(names) != k:
+        raise LabelError(
+            f"the table is {k} wide, but there are {len(names)} classes",
+            "give one column per class",
+        )
+    return packed, names
+
+
+def _frozen(packed: _bits.Bits) -> _bits.Bits:
+    view = np.ascontiguousarray(packed).view()
+    view.flags.writeable = False
+    return view
+
+
+def _one_hot(codes: NDArray[np.intp], k: int) -> _bits.Bits:
+    packed = np.zeros((len(codes), _bits.width(k)), np.uint8)
+    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
+    return packed
+
+
+def _is_everything(index: object) -> bool:
+    return index is Ellipsis or index == slice(None)
+
+
+def _agree(found: tuple[ClassName, ...], wanted: Classes) -> tuple[ClassName, ...]:
+    """Return `found` if the caller asked for the same classes in the same order."""
+    names = class_names(wanted)
+    if found != names and not (isinstance(wanted, int) and wanted == len(found)):
+        raise LabelError(
+            f"the classes are {shown(found)}, not {shown(names)}",
+            "use the same class names in the same order",
+        )
+    return found

@@ -1,0 +1,216 @@
+"""The one registry: a loss enters by decoration, and everything else reads it from here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from ruleout.labels.errors import nearest
+
+__all__ = ["Kind", "Loss", "as_tensors", "get", "names", "register", "unbiased"]
+
+Kind: TypeAlias = Literal["whole", "single", "base"]
+
+_LOSSES: dict[str, Loss] = {}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss and what is known about it.
+
+    Attributes
+    ----------
+    name, label
+        The name in code, and the one in the paper's tables.
+    kind
+        - ``"whole"``: a function ``(logits, excluded) → [..., B]`` of the whole set;
+        - ``"base"``: a function ``logits → [..., B, k]``, the ordinary loss for each label, used
+          through the unbiased estimator;
+        - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled
+          out, used through a decomposition.
+    family
+        The group of rows in the paper's tables.
+    paper
+        Where it was published.
+    function, options
+        The mathematics, and values for its keyword arguments.
+    one
+        For a single-label loss whose matrix is dear: ``(logits, excluded) → [..., B]`` for rows
+        that rule out exactly one class.
+    """
+
+    name: str
+    kind: Kind
+    family: str
+    paper: str
+    label: str
+    function: Callable[..., Tensor]
+    one: Callable[..., Tensor] | None = None
+    bounds: Callable[..., tuple[float, float]] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, logits: Tensor, excluded: Any = None) -> Tensor:
+        """Return the loss per example, ``[..., B]``; of a single-label loss ``[..., B, k]``.
+
+        A single-label loss answers for every class, so it does not need `excluded`.
+        """
+        if self.kind == "single" and excluded is None:
+            return self.matrix(logits)
+        logits, mask = as_tensors(logits, excluded)
+        return self.matrix(logits) if self.kind == "single" else self.per_example(logits, mask)
+
+    def matrix(self, logits: Tensor) -> Tensor:
+        """Return the loss of every class, ``[..., B, k]`` (kinds ``base`` and ``single``)."""
+        if self.kind == "whole":
+            raise TypeError(f"loss {self.name!r} is one number per example, not one per class")
+        return self.function(logits, **self.options)
+
+    def per_example(self, logits: Tensor, excluded: Tensor) -> Tensor:
+        """Return ``[..., B]`` for `excluded` of 0 and 1 in the dtype of the logits."""
+        if self.kind == "whole":
+            return self.function(logits, excluded, **self.options)
+        if self.kind == "base":
+            return unbiased(self.matrix(logits), excluded)
+        if self.one is not None:
+            return self.one(logits, excluded, **self.options)
+        return (self.matrix(logits) * excluded).sum(-1)
+
+    @property
+    def bound(self) -> float:
+        """Least upper bound of a base loss (Appendix D); infinite if there is none."""
+        return self._bounds()[0]
+
+    @property
+    def lipschitz(self) -> float:
+        """Least Lipschitz constant of a base loss in the logits, Euclidean norm."""
+        return self._bounds()[1]
+
+    def _bounds(self) -> tuple[float, float]:
+        if self.bounds is None:
+            raise ValueError(
+                f"no bounds are recorded for loss {self.name!r}; base losses have them"
+            )
+        return self.bounds(**self.options)
+
+    def with_options(self, **options: Any) -> Loss:
+        """Return the same loss with other values for its keyword arguments."""
+        known = {
+            name
+            for name, parameter in inspect.signature(self.function).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY
+        }
+        for name in options:
+            if name not in known:
+                say = f"its options are {sorted(known)}" if known else "it has no options"
+                raise ValueError(
+                    f"loss {self.name!r} has no option {name!r}; {nearest(name, known, say)}"
+                )
+        return replace(self, options={**self.options, **options})
+
+
+def register(
+    name: str,
+    *,
+    kind: Kind = "whole",
+    family: str,
+    paper: str,
+    label: str | None = None,
+    one: Callable[..., Tensor] | None = None,
+    bounds: Callable[..., tuple[float, float]] | None = None,
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Enter a loss into the registry; the function itself is returned unchanged.
+
+    Examples
+    --------
+    >>> @register("half-log", family="upper-bound", paper="this example")
+    ... def half_log(logits, excluded):
+    ...     return get("log").function(logits, excluded) / 2
+    >>> get("half-log")(torch.zeros(1, 4), torch.tensor([[1, 1, 0, 0]]))
+    tensor([0.5199])
+    >>> forget("half-log")
+    """
+
+    def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        if name in _LOSSES:
+            raise ValueError(f"a loss named {name!r} is registered already; choose another name")
+        shown = label or name.upper()
+        _LOSSES[name] = Loss(name, kind, family, paper, shown, function, one, bounds)
+        return function
+
+    return enter
+
+
+def forget(name: str) -> None:
+    """Take a loss out of the registry."""
+    del _LOSSES[name]
+
+
+def get(name: str, **options: Any) -> Loss:
+    """Return the loss of that name, with other `options` if asked.
+
+    >>> get("gce", q=0.5).bound
+    2.0
+    """
+    if name not in _LOSSES:
+        say = f"the losses are {', '.join(_LOSSES)}"
+        raise ValueError(f"unknown loss {name!r}; {nearest(name, _LOSSES, say)}")
+    return _LOSSES[name].with_options(**options)
+
+
+def names() -> list[str]:
+    """Return the names of all registered losses."""
+    return list(_LOSSES)
+
+
+def unbiased(matrix: Tensor, excluded: Any) -> Tensor:
+    r"""Return the unbiased estimate of an ordinary loss from what was ruled out (Eq. 10).
+
+    .. math:: \sum_{y \notin \bar Y} \ell_y - \frac{k-1-s}{s} \sum_{y \in \bar Y} \ell_y
+
+    Parameters
+    ----------
+    matrix
+        ``[..., B, k]``: the loss if class y were the label.
+    excluded
+        ``[..., B, k]``: 1 where a class was ruled out.
+
+    Returns
+    -------
+    Tensor
+        ``[..., B]``. Its mean over every possible set is the loss of the true label (Theorem 3).
+
+    Examples
+    --------
+    >>> unbiased(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1, 0, 0]]))
+    tensor([4.])
+    """
+    matrix, mask = as_tensors(matrix, excluded)
+    k = matrix.shape[-1]
+    weight = 1 - mask * ((k - 1) / mask.sum(-1, keepdim=True).clamp(min=1))
+    return (weight * matrix).sum(-1)
+
+
+def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
+    """Check the shapes; bring `excluded` to 0 and 1 in the dtype and on the device of `logits`."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise TypeError("logits must be a floating-point torch tensor [..., B, k]")
+    mask = excluded if isinstance(excluded, Tensor) else torch.as_tensor(_array(excluded))
+    if logits.ndim < 2 or mask.ndim < 2 or logits.shape[-2:] != mask.shape[-2:]:
+        raise ValueError(
+            f"logits {tuple(logits.shape)} and excluded {tuple(mask.shape)} "
+            "must both end in [B, k] of the same size"
+        )
+    return logits, mask.to(logits)
+
+
+def _array(excluded: Any) -> Any:
+    if excluded is None:
+        raise TypeError("this loss needs excluded: [..., B, k], 1 where a class was ruled out")
+    import numpy as np
+
+    return np.asarray(excluded)

@@ -1,0 +1,112 @@
+"""Losses for one ruled-out class: ``logits → [..., B, k]``, entry c for "it is not c".
+
+A set is decomposed into its pairs (x, c); both decompositions take the mean over pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ruleout.losses.base import cce
+from ruleout.losses.registry import register
+from ruleout.losses.space import log_complement
+
+__all__ = ["forward", "free", "ova", "ova_ramp", "pc", "pc_ramp"]
+
+Binary = Literal["sigmoid", "ramp"]
+
+
+@register("free", kind="single", family="decomposed", paper="Ishida et al. 2019")
+def free(logits: Tensor) -> Tensor:
+    r"""FREE for one example (Eq. 3), :math:`\sum_y \ell_y - (k-1)\ell_c` with cross entropy."""
+    loss = cce(logits)
+    return loss.sum(-1, keepdim=True) - (logits.shape[-1] - 1) * loss
+
+
+def _binary(margin: Tensor, binary: Binary) -> Tensor:
+    """Binary loss with l(u) + l(-u) = 1: sigmoid 1/(1+e^u), or ramp ½ max(0, min(2, 1-u))."""
+    if binary not in ("sigmoid", "ramp"):
+        raise ValueError(f"the binary loss is 'sigmoid' or 'ramp', not {binary!r}")
+    return (-margin).sigmoid() if binary == "sigmoid" else (1 - margin).clamp(0, 2) / 2
+
+
+def _pairwise(logits: Tensor, ruled_out: Tensor, binary: Binary) -> Tensor:
+    """Compare all classes with the ruled-out one, ``[..., 1]``; scale and constant as released."""
+    k = logits.shape[-1]
+    return (k - 1) * _binary(logits - ruled_out, binary).sum(-1) - k * (k - 1) / 2 + (k - 1)
+
+
+def _pc_one(logits: Tensor, excluded: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    """PC of rows that rule out exactly one class: k comparisons instead of k²."""
+    return _pairwise(logits, (logits * excluded).sum(-1, keepdim=True), binary)
+
+
+@register("pc", kind="single", family="decomposed", paper="Ishida et al. 2017", one=_pc_one)
+def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    r"""Pairwise comparison, :math:`(k-1)\sum_j \ell(f_j - f_c) - \frac{k(k-1)}{2} + (k-1)`.
+
+    j runs over all classes, c included, as in the authors' code.
+    """
+    return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
+
+
+def _pc_ramp_one(logits: Tensor, excluded: Tensor) -> Tensor:
+    return _pc_one(logits, excluded, binary="ramp")
+
+
+@register(
+    "pc-ramp",
+    kind="single",
+    family="decomposed",
+    paper="Ishida et al. 2017",
+    label="PC (ramp)",
+    one=_pc_ramp_one,
+)
+def pc_ramp(logits: Tensor) -> Tensor:
+    """Pairwise comparison with the ramp loss."""
+    return pc(logits, binary="ramp")
+
+
+@register("ova", kind="single", family="decomposed", paper="Ishida et al. 2017")
+def ova(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    r"""One versus all, :math:`\frac{1}{k-1}\sum_{y \ne c} \ell(f_y) + \ell(-f_c)`, as printed.
+
+    :math:`k-1` times its mean, less :math:`k-2`, is the ordinary one-versus-all risk.
+    """
+    yes, no = _binary(logits, binary), _binary(-logits, binary)
+    return (yes.sum(-1, keepdim=True) - yes) / (logits.shape[-1] - 1) + no
+
+
+@register(
+    "ova-ramp", kind="single", family="decomposed", paper="Ishida et al. 2017", label="OVA (ramp)"
+)
+def ova_ramp(logits: Tensor) -> Tensor:
+    """One versus all with the ramp loss."""
+    return ova(logits, binary="ramp")
+
+
+@register("forward", kind="single", family="decomposed", paper="Yu et al. 2018", label="Forward")
+def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
+    r"""Forward correction, :math:`-\log (p^\top Q)_c`.
+
+    ``transition`` is Q, ``[k, k]``: row y holds how likely each class is ruled out when y is true.
+    By default every wrong class is equally likely.
+    """
+    k = logits.shape[-1]
+    if transition is None:
+        return torch.log(logits.new_tensor(k - 1)) - log_complement(logits)
+    log_q = _checked(transition, logits).log().clamp(min=torch.finfo(logits.dtype).min / 4)
+    return -(logits.log_softmax(-1).unsqueeze(-1) + log_q).logsumexp(-2)
+
+
+def _checked(transition: Any, logits: Tensor) -> Tensor:
+    q = torch.as_tensor(transition).to(logits)
+    k = logits.shape[-1]
+    if q.shape != (k, k):
+        raise ValueError(f"the transition matrix is {tuple(q.shape)}, but there are {k} classes")
+    if q.device.type == "cpu" and ((q < 0).any() or ((q.sum(-1) - 1).abs() > 1e-4).any()):
+        raise ValueError("each row of the transition matrix must hold probabilities that sum to 1")
+    return q

@@ -1,0 +1,8 @@
+"""Approaches: rows of a table, each a batch form and a loss.
+
+The room is called `methods` because ``ruleout.approaches`` is the function that lists them.
+"""
+
+from ruleout.methods.table import PAPER, Approach, approach, approaches
+
+__all__ = ["PAPER", "Approach", "approach", "approaches"]

@@ -1,0 +1,157 @@
+"""What can be said before any training: purity, bounds of the losses, Theorem 4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels import LabelError, Law, size_law
+
+__all__ = ["ErrorBound", "bound", "error_bound", "linear_complexity", "lipschitz", "purity"]
+
+
+def purity(k: int, s: int, *, decomposed: bool = False) -> float:
+    r"""Return the supervision purity of a set of s ruled-out classes (Table 1).
+
+    :math:`1/(k-s)` for the set as a whole, :math:`1/(k-1)` once decomposed into single labels.
+
+    >>> purity(10, 8), purity(10, 8, decomposed=True)
+    (0.5, 0.1111111111111111)
+    """
+    size_law(int(s), k)  # raises unless 1 <= s <= k - 1
+    return 1 / (k - 1) if decomposed else 1 / (k - s)
+
+
+def bound(loss: str, **options: float) -> float:
+    """Return the least upper bound of a base loss (Appendix D).
+
+    >>> bound("gce", q=0.5), bound("cce")
+    (2.0, inf)
+    """
+    from ruleout.losses import get
+
+    return get(loss, **options).bound
+
+
+def lipschitz(loss: str, **options: float) -> float:
+    """Return the least Lipschitz constant of a base loss in the logits (Euclidean norm), for any k.
+
+    >>> round(lipschitz("cce") ** 2, 12)
+    2.0
+    """
+    from ruleout.losses import get
+
+    return get(loss, **options).lipschitz
+
+
+def linear_complexity(n: int, *, weight_norm: float, feature_norm: float) -> float:
+    r"""Bound the Rademacher complexity of :math:`x \mapsto w^\top x` by :math:`WX/\sqrt n`.
+
+    For :math:`\|w\| \le W` and :math:`\|x\| \le X`.
+
+    >>> linear_complexity(100, weight_norm=2, feature_norm=5)
+    1.0
+    """
+    return weight_norm * feature_norm / math.sqrt(n)
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """Theorem 4, size by size.
+
+    Attributes
+    ----------
+    value
+        The bound.
+    complexity, deviation
+        Its two terms for each size 1 … k-1, already multiplied by p(s).
+    left_out
+        Sizes that the law allows but the sample lacks: the bound says nothing about them.
+    """
+
+    value: float
+    complexity: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+    left_out: tuple[int, ...]
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        note = f" (sizes left out, no examples: {list(self.left_out)})" if self.left_out else ""
+        return f"{self.value:.6g}{note}"
+
+
+def error_bound(
+    rho: float,
+    k: int,
+    law: Law,
+    counts: Any,
+    delta: float,
+    bound: float,
+    complexity: Callable[[int], Any],
+) -> ErrorBound:
+    r"""Bound :math:`R(\hat f) - R(f^\star)` with probability at least :math:`1-\delta` (Theorem 4).
+
+    .. math::
+        \sum_{j=1}^{k-1} p(s{=}j) \Big(
+        \frac{4\sqrt2 \rho k(k-1)}{j} \sum_y \mathfrak R_{n_j}(\mathcal G_y)
+        + \frac{(4k-4j-2)\, C_{\mathcal L}}{\sqrt{n_j}}
+        \sqrt{\tfrac12 \log \tfrac{2(k-1)}{\delta}} \Big)
+
+    The constant is the theorem's, not the one printed in the appendix lemma.
+
+    Parameters
+    ----------
+    rho
+        Lipschitz constant of the loss, :func:`lipschitz`.
+    k
+        Number of classes.
+    law
+        p(s), see :func:`ruleout.size_law`.
+    counts
+        :math:`n_1, \dots, n_{k-1}`: how many examples have each size. Sizes without examples are
+        left out and listed in the result.
+    delta
+        Between 0 and 1.
+    bound
+        :math:`C_{\mathcal L}`, the largest value of the loss, :func:`bound`.
+    complexity
+        :math:`n \mapsto \mathfrak R_n(\mathcal G_y)`: one number for all classes, or k numbers;
+        :func:`linear_complexity` for linear models.
+
+    Examples
+    --------
+    >>> linear = lambda n: linear_complexity(n, weight_norm=1, feature_norm=1)
+    >>> print(error_bound(lipschitz("mae"), 3, "paper", [900, 0], 0.05, 2.0, linear))
+    2.0022 (sizes left out, no examples: [2])
+    """
+    p = size_law(law, k)
+    n = np.asarray(counts)
+    if n.shape != p.shape or n.dtype.kind not in "iu" or (n < 0).any():
+        raise LabelError(
+            f"counts is {counts!r}", f"give {k - 1} whole numbers, for sizes 1 to {k - 1}"
+        )
+    if not 0 < delta < 1:
+        raise LabelError(f"delta is {delta}", "choose it between 0 and 1")
+    j = np.arange(1, k)
+    seen = (n > 0) & (p > 0)
+    total = np.array(
+        [_total(complexity(int(m)), k) if ok else 0.0 for m, ok in zip(n, seen, strict=True)]
+    )
+    first = p * seen * 4 * np.sqrt(2) * rho * k * (k - 1) / j * total
+    spread = np.sqrt(np.log(2 * (k - 1) / delta) / 2)
+    second = np.zeros(k - 1)
+    second[seen] = (p * (4 * k - 4 * j - 2))[seen] * bound * spread / np.sqrt(n[seen])
+    missing = tuple(int(size) for size in j[(n == 0) & (p > 0)])
+    return ErrorBound(float(first.sum() + second.sum()), first, second, missing)
+
+
+def _total(complexities: Any, k: int) -> float:
+    values = np.asarray(complexities, np.float64)
+    return float(k * values) if values.ndim == 0 else float(values.sum())
