@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
+import numpy as np
+
 __all__ = ["LabelError", "brief", "nearest"]
 
 
@@ -61,7 +63,7 @@ def brief(value: object, most: int = 60) -> str:
     >>> brief("cat")
     "'cat'"
     """
-    text = repr(value)
+    text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= most else f"{text[:most]}…"
 
 

@@ -1,0 +1,179 @@
+"""The registry: eighteen rows, their families and batch forms, and rules of the batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+import ruleout as ro
+from ruleout.methods import PAPER
+
+TABLE = {  # group and label of the paper's tables
+    "log": ("upper-bound", "LOG"),
+    "exp": ("upper-bound", "EXP"),
+    "mae": ("bounded", "MAE"),
+    "mse": ("bounded", "MSE"),
+    "gce": ("bounded", "GCE"),
+    "phuber": ("bounded", "PHuber-CE"),
+    "cce": ("unbounded", "CCE"),
+    "clpl": ("partial-label", "CLPL"),
+    **{f"{n}-before": ("before-shuffle", n.upper()) for n in ("ga", "nn", "free", "pc")},
+    **{f"{n}-after": ("after-shuffle", n.upper()) for n in ("ga", "nn", "free", "pc")},
+    "forward-before": ("before-shuffle", "Forward"),
+    "forward-after": ("after-shuffle", "Forward"),
+}
+
+
+def test_the_eighteen_rows_of_the_paper() -> None:
+    assert len(PAPER) == 18
+    assert set(PAPER) == set(TABLE)
+    assert ro.approaches()[:18] == list(PAPER)
+    for name, (family, label) in TABLE.items():
+        row = ro.approach(name)
+        assert (row.name, row.family, row.label) == (name, family, label)
+        assert row.paper
+
+
+def test_forms() -> None:
+    forms = Counter(ro.approach(name).form for name in PAPER)
+    assert forms == {"whole": 8, "pairs-before": 5, "pairs-after": 5}
+    assert len(ro.approaches()) == len(set(ro.approaches()))
+
+
+def test_variants_have_their_own_names() -> None:
+    names = ro.approaches()
+    for name in ("free-2019", "nn-2019", "ga-2019", "nn-by-excluded", "ga-by-excluded", "ova"):
+        assert f"{name}-before" in names
+        assert f"{name}-after" in names
+    assert {"log-text", "exp-text"} <= set(names)
+
+
+def test_unknown_names_suggest_the_nearest() -> None:
+    with pytest.raises(ValueError, match="unknown approach 'ga-befor'; did you mean 'ga-before'"):
+        ro.approach("ga-befor")
+    with pytest.raises(ValueError, match="unknown loss 'lgo'; did you mean 'log'"):
+        ro.losses.get("lgo")
+    with pytest.raises(ValueError, match="unknown family 'bound'; did you mean 'bounded'"):
+        ro.approaches(family="bound")
+    with pytest.raises(ValueError, match=r"loss 'gce' has no option 'p'; its options are \['q'\]"):
+        ro.approach("gce", p=1)
+    with pytest.raises(ValueError, match="loss 'log' has no option 'q'; it has no options"):
+        ro.approach("log", q=1)
+    with pytest.raises(ValueError, match="approach 'ga-before' has no options"):
+        ro.approach("ga-before", q=1)
+
+
+def test_options_reach_the_loss() -> None:
+    logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    sets = ro.draw([0, 1, 2, 3, 0], 4)
+    found = ro.approach("gce", q=0.3).batch_loss(logits, sets)
+    assert torch.equal(found, ro.losses.get("gce", q=0.3)(logits, sets).mean())
+    assert not torch.equal(found, ro.approach("gce").batch_loss(logits, sets))
+    q = np.full((4, 4), 1 / 3) * (1 - np.eye(4))
+    by_hand = ro.approach("forward-after", transition=q).batch_loss(logits, sets)
+    assert torch.allclose(by_hand, ro.approach("forward-after").batch_loss(logits, sets))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({"q": 0}, "0 < q <= 1"), ({"q": 1.5}, "0 < q <= 1")],
+)
+def test_impossible_options_are_refused(options: dict[str, float], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        ro.losses.get("gce", **options).matrix(torch.zeros(1, 3))
+
+
+def test_bad_transition_matrices_are_refused() -> None:
+    f = torch.zeros(1, 3)
+    with pytest.raises(ValueError, match=r"transition matrix is \(2, 2\), but there are 3 classes"):
+        ro.losses.get("forward", transition=np.eye(2))(f)
+    with pytest.raises(ValueError, match="probabilities that sum to 1"):
+        ro.losses.get("forward", transition=np.ones((3, 3)))(f)
+
+
+def test_bad_tensors_are_refused_in_words() -> None:
+    f = torch.zeros(2, 3)
+    with pytest.raises(ValueError, match=r"logits \(2, 3\) and excluded \(2, 4\) must both end"):
+        ro.approach("log").batch_loss(f, torch.zeros(2, 4))
+    with pytest.raises(TypeError, match="floating-point torch tensor"):
+        ro.approach("log").batch_loss(f.int(), f)
+    with pytest.raises(TypeError, match="needs excluded"):
+        ro.losses.get("log")(f)
+
+
+def uneven() -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch whose ruled-out classes are far from balanced, as on Yeast."""
+    random = torch.Generator().manual_seed(3)
+    logits = torch.randn(60, 4, dtype=torch.float64, generator=random)
+    y = torch.multinomial(torch.tensor([0.7, 0.1, 0.1, 0.1]), 60, True, generator=random)
+    return logits, torch.from_numpy(ro.draw(y.numpy(), 4, 1, seed=1).excluded)
+
+
+def test_the_two_forms_agree_for_uniform_priors_only() -> None:
+    logits, excluded = uneven()
+    even = torch.full((4,), 0.25, dtype=torch.float64)
+    for rule in ("free", "nn", "ga"):
+        new, old = ro.approach(f"{rule}-before"), ro.approach(f"{rule}-2019-before")
+        a, b = (row.batch_loss(logits, excluded, prior=even) for row in (new, old))
+        assert torch.allclose(a, b)
+    a, b = (
+        ro.approach(name).batch_loss(logits, excluded)
+        for name in ("free-before", "free-2019-before")
+    )
+    assert (a - b).abs() > 1e-3
+
+
+def test_free_is_the_mean_of_eq_3_when_the_prior_is_the_batch_s_own() -> None:
+    logits, excluded = uneven()
+    eq3 = ro.losses.get("free")(logits)[excluded].mean()
+    for name in ("free-before", "free-after"):
+        assert torch.allclose(ro.approach(name).batch_loss(logits, excluded), eq3)
+
+
+def test_nn_is_never_below_free_nor_below_zero() -> None:
+    for seed in range(20):
+        logits = 4 * torch.randn(9, 5, generator=torch.Generator().manual_seed(seed))
+        sets = ro.draw(np.arange(9) % 5, 5, seed=seed)
+        free = ro.approach("free-after").batch_loss(logits, sets)
+        for name in ("nn-after", "nn-by-excluded-after"):
+            assert ro.approach(name).batch_loss(logits, sets) >= max(float(free), 0) - 1e-4
+
+
+def test_ga_descends_when_all_parts_are_positive_and_ascends_otherwise() -> None:
+    sets = ro.LabelSets.from_single(np.arange(8) % 4, 4)
+    calm = torch.zeros(8, 4)
+    free, ga = ro.approach("free-before"), ro.approach("ga-before")
+    assert torch.allclose(ga.batch_loss(calm, sets), free.batch_loss(calm, sets))
+    fitted = (-30 * torch.from_numpy(sets.excluded)).float()
+    at = fitted.clone().requires_grad_()
+    (up,) = torch.autograd.grad(ga.batch_loss(at, sets), at)
+    (down,) = torch.autograd.grad(free.batch_loss(at, sets), at)
+    assert ga.batch_loss(fitted, sets) > 0 > free.batch_loss(fitted, sets)
+    assert (up * down).sum() < 0
+
+
+def test_absent_classes_give_no_nan() -> None:
+    """Libcll's URE-GA trains on NaN in every batch that lacks a class."""
+    logits = torch.randn(2, 30, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    sets = ro.LabelSets.from_single([3, 3], 30)
+    for rule in ("free", "nn", "ga", "free-2019", "nn-2019", "ga-2019", "ga-by-excluded"):
+        for form in ("before", "after"):
+            value = ro.approach(f"{rule}-{form}").batch_loss(logits, sets)
+            (slope,) = torch.autograd.grad(value, logits)
+            assert value.isfinite()
+            assert slope.isfinite().all()
+
+
+def test_both_decompositions_give_the_same_mean_over_the_same_pairs() -> None:
+    """Pairs walked one by one, or masked in the matrix: one number."""
+    logits = torch.randn(7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    sets = ro.draw(np.arange(7) % 5, 5, seed=2)
+    rows, codes = np.nonzero(sets.excluded)
+    pairs = ro.LabelSets.from_single(codes, 5)
+    for base in ("ga", "nn", "free", "pc", "forward", "ova", "pc-ramp"):
+        before = ro.approach(f"{base}-before").batch_loss(logits[rows], pairs)
+        after = ro.approach(f"{base}-after").batch_loss(logits, sets)
+        assert torch.allclose(before, after)

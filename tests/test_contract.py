@@ -1,0 +1,119 @@
+"""Every registered loss and approach keeps the shipped contract, which catches defects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+import ruleout as ro
+from ruleout.losses import Loss
+from ruleout.methods import Approach
+from ruleout.testing import APPROACH_CHECKS, LOSS_CHECKS
+
+
+@pytest.mark.parametrize("check", APPROACH_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", ro.approaches())
+def test_approach(name: str, check: Callable[[Approach], None]) -> None:
+    check(ro.approach(name))
+
+
+@pytest.mark.parametrize("check", LOSS_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", ro.losses.names())
+def test_loss(name: str, check: Callable[[Loss], None]) -> None:
+    check(ro.losses.get(name))
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[[Callable[..., Tensor]], str]]:
+    """Register a loss for one test."""
+
+    def enter(function: Callable[..., Tensor]) -> str:
+        ro.losses.register("mine", family="upper-bound", paper="a test")(function)
+        return "mine"
+
+    yield enter
+    ro.losses.forget("mine")
+
+
+def naive_log(logits: Tensor, excluded: Tensor) -> Tensor:
+    return -(logits.softmax(-1) * (1 - excluded)).sum(-1).log()
+
+
+def summed(logits: Tensor, excluded: Tensor) -> Tensor:
+    return naive_log(logits, excluded).sum(-1, keepdim=True).expand(logits.shape[:-1])
+
+
+def first_class_matters(logits: Tensor, excluded: Tensor) -> Tensor:
+    return logits.softmax(-1)[..., 0] + excluded[..., 0]
+
+
+def detached(logits: Tensor, excluded: Tensor) -> Tensor:
+    return ro.losses.get("mae").per_example(logits.sigmoid().detach() * logits, excluded)
+
+
+def in_float64(logits: Tensor, excluded: Tensor) -> Tensor:
+    return ro.losses.get("mae").per_example(logits.double(), excluded.double())
+
+
+def wrong_rank(logits: Tensor, excluded: Tensor) -> Tensor:
+    return ro.losses.get("mae").per_example(logits, excluded).unsqueeze(-1)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (naive_log, "finite: value is not finite at k=2"),
+        (summed, "rows_apart: rows influence each other"),
+        (first_class_matters, "class_order: the order matters"),
+        (detached, "gradient: wrong gradient at k=2"),
+        (in_float64, "shape: expected torch.float32, got torch.float64"),
+        (wrong_rank, "shape: expected"),
+    ],
+)
+def test_the_contract_catches(
+    function: Callable[..., Tensor],
+    said: str,
+    registered: Callable[[Callable[..., Tensor]], str],
+) -> None:
+    with pytest.raises(AssertionError) as caught:
+        ro.testing.check_loss(registered(function))
+    assert f"mine, {said}" in str(caught.value)
+
+
+def test_a_good_loss_of_a_user_passes_and_is_an_approach(
+    registered: Callable[[Callable[..., Tensor]], str],
+) -> None:
+    def brier(logits: Tensor, excluded: Tensor) -> Tensor:
+        return (logits.softmax(-1) * excluded).square().sum(-1)
+
+    name = registered(brier)
+    ro.testing.check_loss(name)
+
+    def reference(F: list[list[float]], E: list[list[bool]]) -> float:
+        p = torch.tensor(F, dtype=torch.float64).softmax(-1)
+        return float((p * torch.tensor(E)).square().sum(-1).mean())
+
+    ro.testing.check_approach(name, reference)
+    assert name in ro.approaches(family="upper-bound")
+    with pytest.raises(AssertionError, match="mine differs from its reference"):
+        ro.testing.check_approach(name, lambda _F, _E: 0.0)
+
+
+def test_names_are_taken_once() -> None:
+    with pytest.raises(ValueError, match="a loss named 'log' is registered already"):
+        ro.losses.register("log", family="x", paper="y")(naive_log)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ro.approaches())
+def test_cuda_equals_cpu(name: str) -> None:
+    from ruleout.testing.cases import cases
+
+    row = ro.approach(name)
+    for case in cases(row.form == "pairs-before"):
+        cpu = row.batch_loss(case.logits, case.excluded)
+        gpu = row.batch_loss(case.logits.cuda(), case.excluded.cuda())
+        assert torch.allclose(gpu.cpu(), cpu, rtol=1e-10, atol=1e-10)
