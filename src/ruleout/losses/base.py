@@ -10,6 +10,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import elu
 
 from ruleout.losses.registry import register
 
@@ -71,13 +72,13 @@ def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
 def phuber(logits: Tensor, *, tau: float = 10.0) -> Tensor:
     r"""Partially Huberised cross entropy: :math:`-\log p_y`, continued linearly below 1/τ.
 
-    :math:`-\log p_y` if :math:`p_y \ge 1/\tau`, else :math:`-\tau p_y + \log\tau + 1`.
+    :math:`-\log p_y` if :math:`p_y \ge 1/\tau`, else :math:`-\tau p_y + \log\tau + 1`; with the
+    exponential linear unit this is :math:`\log\tau - \mathrm{ELU}(\log p_y + \log\tau)`.
     """
     if tau <= 0:
         raise ValueError(f"phuber needs tau > 0, got tau={tau}")
-    log_p = logits.log_softmax(-1)
-    linear = math.log(tau) + 1 - tau * log_p.exp()
-    return torch.where(log_p >= -math.log(tau), -log_p, linear)
+    kink = math.log(tau)
+    return kink - elu(logits.log_softmax(-1) + kink)
 
 
 @register(

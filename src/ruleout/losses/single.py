@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import hardtanh
 
 from ruleout.losses.base import cce
 from ruleout.losses.registry import register
@@ -30,7 +31,7 @@ def _binary(margin: Tensor, binary: Binary) -> Tensor:
     """Binary loss with l(u) + l(-u) = 1: sigmoid 1/(1+e^u), or ramp ½ max(0, min(2, 1-u))."""
     if binary not in ("sigmoid", "ramp"):
         raise ValueError(f"the binary loss is 'sigmoid' or 'ramp', not {binary!r}")
-    return (-margin).sigmoid() if binary == "sigmoid" else (1 - margin).clamp(0, 2) / 2
+    return (-margin).sigmoid() if binary == "sigmoid" else (1 + hardtanh(-margin)) / 2
 
 
 def _pairwise(logits: Tensor, ruled_out: Tensor, binary: Binary) -> Tensor:
