@@ -117,8 +117,8 @@ class _LogComplement(_AnyLead):
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor, *_: Tensor) -> Tensor:
-        logits: Tensor
-        logits, mass, top, ratio, total = ctx.saved_tensors
+        saved: tuple[Tensor, ...] = ctx.saved_tensors
+        logits, mass, top, ratio, total = saved
         # d log(1-p_c) / d f_j is p_j / (1-p_c) - p_j for j ≠ c, else -p_j; the largest c apart.
         best, all_slopes = slope.gather(-1, top), slope.sum(-1, keepdim=True)
         if torch.is_grad_enabled():  # a second derivative is wanted: the same, differentiable

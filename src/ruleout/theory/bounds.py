@@ -129,7 +129,7 @@ def error_bound(
     --------
     >>> linear = lambda n: linear_complexity(n, weight_norm=1, feature_norm=1)
     >>> print(error_bound(lipschitz("mae"), 3, "paper", [900, 0], 0.05, 2.0, linear))
-    2.0022 (sizes left out, no examples: [2])
+    1.99472 (sizes left out, no examples: [2])
     """
     p = size_law(law, k)
     n = np.asarray(counts)

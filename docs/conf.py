@@ -1,0 +1,37 @@
+"""Sphinx settings. The table of approaches is written from the registry before each build."""
+
+import sys
+from pathlib import Path
+
+import ruleout as ro
+
+sys.path.insert(0, str(Path(__file__).parent))
+from table import write_table
+
+project = "ruleout"
+author = "the ruleout team"
+copyright = "2026, the ruleout team"  # noqa: A001
+version = release = ro.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+]
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "approaches-table.md"]
+html_theme = "furo"
+html_static_path = ["_static"]
+html_title = f"ruleout {release}"
+
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_member_order = "bysource"
+napoleon_use_rtype = False
+nitpicky = False
+
+write_table(Path(__file__).parent / "approaches-table.md")

@@ -1,0 +1,34 @@
+"""The installed package, run from outside the source tree by `make wheel`."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points, metadata, requires
+from importlib.resources import files
+
+import pytest
+
+import ruleout as ro
+
+
+def test_types_ship() -> None:
+    assert files("ruleout").joinpath("py.typed").is_file()
+
+
+def test_metadata() -> None:
+    about = metadata("ruleout")
+    assert about["Version"] == ro.__version__
+    assert about["License-Expression"] == "Apache-2.0"
+    assert {"plot", "label", "postgres", "ray", "export", "dev"} == set(
+        about.get_all("Provides-Extra", [])
+    )
+    assert any(line.startswith("torch") for line in requires("ruleout") or [])
+
+
+def test_the_command_is_installed() -> None:
+    (command,) = entry_points(group="console_scripts", name="ruleout")
+    assert command.load() is not None
+
+
+@pytest.mark.parametrize("name", ["log", "ga-after"])
+def test_it_works(name: str) -> None:
+    ro.testing.check_approach(name)
