@@ -105,15 +105,3 @@ def test_a_good_loss_of_a_user_passes_and_is_an_approach(
 def test_names_are_taken_once() -> None:
     with pytest.raises(ValueError, match="a loss named 'log' is registered already"):
         ro.losses.register("log", family="x", paper="y")(naive_log)
-
-
-@pytest.mark.cuda
-@pytest.mark.parametrize("name", ro.approaches())
-def test_cuda_equals_cpu(name: str) -> None:
-    from ruleout.testing.cases import cases
-
-    row = ro.approach(name)
-    for case in cases(row.form == "pairs-before"):
-        cpu = row.batch_loss(case.logits, case.excluded)
-        gpu = row.batch_loss(case.logits.cuda(), case.excluded.cuda())
-        assert torch.allclose(gpu.cpu(), cpu, rtol=1e-10, atol=1e-10)

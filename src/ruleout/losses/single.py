@@ -5,6 +5,7 @@ A set is decomposed into its pairs (x, c); both decompositions take the mean ove
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -98,7 +99,7 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     """
     k = logits.shape[-1]
     if transition is None:
-        return torch.log(logits.new_tensor(k - 1)) - log_complement(logits)
+        return math.log(k - 1) - log_complement(logits)
     log_q = _checked(transition, logits).log().clamp(min=torch.finfo(logits.dtype).min / 4)
     return -(logits.log_softmax(-1).unsqueeze(-1) + log_q).logsumexp(-2)
 
