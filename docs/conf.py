@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "mathml",
     "sphinx.ext.viewcode",
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
@@ -32,6 +32,6 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
 napoleon_use_rtype = False
-nitpicky = False
+html_math_renderer = "mathml"
 
 write_table(Path(__file__).parent / "approaches-table.md")

@@ -54,7 +54,7 @@ def test_a_step_can_be_captured(name: str) -> None:
         value = row.batch_loss(logits, excluded)
         return value, torch.autograd.grad(value.sum(), logits)[0]
 
-    side = torch.cuda.Stream()
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(side):
         for _ in range(3):
             expected = [x.clone() for x in step()]
