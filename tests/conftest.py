@@ -1,14 +1,17 @@
-"""Tiers: a missing facility skips a test with its reason; RULEOUT_STRICT=1 makes it a failure."""
+"""What a machine lacks skips a test with its reason; RULEOUT_STRICT=1 makes that a failure."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
 
 COUNT = float(os.environ.get("RULEOUT_COUNT", "1"))  # scales the slow tier
+STRICT = os.environ.get("RULEOUT_STRICT") == "1"
 
 settings.register_profile("ruleout", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ruleout")
@@ -17,4 +20,14 @@ torch.set_num_threads(2)
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("cuda") and not torch.cuda.is_available():
-        pytest.skip("no CUDA device")  # never strict: CI has no accelerator
+        pytest.skip("no CUDA device")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Under RULEOUT_STRICT=1 a skipped test has failed; CUDA is excepted, since CI has none."""
+    report = yield
+    if STRICT and report.skipped and not item.get_closest_marker("cuda"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but RULEOUT_STRICT=1: {report.longrepr}"
+    return report

@@ -131,12 +131,12 @@ class Answers:
 
     @property
     def no(self) -> LabelSets:
-        """What the paper keeps: the proposed sets answered with "no"; of ``items[~yes]``."""
+        """The proposed sets answered with "no", which the paper keeps; of ``items[~yes]``."""
         return self.asked[~self.yes]
 
     @property
     def ruled_out(self) -> LabelSets:
-        """What each answer rules out: the proposed set after "no", all the others after "yes"."""
+        """What each answer rules out, the proposed set after "no" and all others after "yes"."""
         packed = self.asked.packed.copy()
         packed[self.yes] = _bits.complement(packed[self.yes], len(self.asked.classes))
         return LabelSets._trusted(packed, self.asked.classes)

@@ -218,7 +218,7 @@ class LabelSets:
 
     @property
     def excluded(self) -> NDArray[np.bool_]:
-        """What was ruled out, bool (n, k). Unpacks every row: slice first when n is large."""
+        """What was ruled out, bool (n, k). Unpacks every row, so slice first when n is large."""
         return _bits.unpack(self._packed, len(self._classes))
 
     @property
