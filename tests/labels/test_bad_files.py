@@ -125,7 +125,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "csv other classes",
         given("a.csv", '# classes: ["cat", "dog"]\nexcluded\ncat\n', classes=ANIMALS),
-        "a.csv: the file's classes are 'cat', 'dog', not 'cat', 'dog', 'bird', 'fish'; leave classes= out, or give the same names in the same order",
+        "a.csv: the classes are 'cat', 'dog', not 'cat', 'dog', 'bird', 'fish'; use the same class names in the same order",
     ),
     (
         "csv huge cell",
@@ -195,7 +195,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "parquet number",
         given("a.parquet", parquet(pa.table({"excluded": [1, 2]})), classes=ANIMALS),
-        "a.parquet, row 0, column 'excluded': the row holds 1, not a list; give class names",
+        "a.parquet, column 'excluded': the column holds int64; give lists of class names",
     ),
     (
         "npz broken",
@@ -236,6 +236,36 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "csv column twice",
         given("a.csv", "excluded,excluded\ncat,dog\n", classes=ANIMALS),
         "a.csv: column 'excluded' stands twice; name each column once",
+    ),
+    (
+        "csv blank line",
+        given("a.csv", "excluded\ncat\n\ndog\n", classes=ANIMALS),
+        "a.csv, row 1 (line 3), column 'excluded': nothing is ruled out; rule out at least one class, drop the row, or pass unlabelled=True",
+    ),
+    (
+        "csv commas",
+        given("a.csv", 'excluded\n"cat,dog"\n', classes=ANIMALS),
+        "a.csv, row 0 (line 2), column 'excluded': unknown class 'cat,dog'; separate class names by |",
+    ),
+    (
+        "csv semicolons",
+        given("a.csv", "id;excluded\n1;cat\n", classes=ANIMALS),
+        "a.csv: the header is 'id;excluded'; separate columns by commas",
+    ),
+    (
+        "npz wide",
+        given("a.npz", npz(excluded=np.empty((0, 10**8), np.uint8))),
+        "a.npz: 100000000 classes given; at most 1,000,000 are possible",
+    ),
+    (
+        "npz text bytes",
+        given("a.npz", npz(excluded=np.full((1, 8), 255, np.uint8).view("<U1"))),
+        "a.npz: this is not a readable NPZ file; write it again",
+    ),
+    (
+        "parquet dates",
+        given("a.parquet", parquet(pa.table({"excluded": pa.array([2**62], pa.timestamp("us"))}))),
+        "a.parquet, column 'excluded': the column holds timestamp[us]; give lists of class names",
     ),
 ]
 
@@ -307,6 +337,55 @@ def test_foreign_files_are_read(tmp_path: Path) -> None:
     assert LabelSets.read(tmp_path / "a.npz") == expected
     np.savez_compressed(tmp_path / "a.npz", excluded=np.asfortranarray(expected.excluded))
     assert LabelSets.read(tmp_path / "a.npz", classes=ANIMALS) == expected
+
+
+def test_a_spreadsheet_may_quote_the_class_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"# classes: [""cat"", ""dog""]"\nexcluded\ncat\n')
+    assert LabelSets.read(path) == LabelSets.from_lists([["cat"]], ["cat", "dog"])
+
+
+def test_blank_lines_are_rows_in_one_column_and_nothing_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("excluded\ncat\n\ndog\n\n\n")
+    sets = LabelSets.read(path, classes=ANIMALS, unlabelled=True)
+    assert sets.to_lists() == [["cat"], [], ["dog"]]
+
+
+def test_the_number_of_classes_may_be_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    LabelSets([[1, 0, 0, 0]], ANIMALS).write(path)
+    assert LabelSets.read(path, classes=4).classes == tuple(ANIMALS)
+    with pytest.raises(LabelError, match="the classes are 'cat'"):
+        LabelSets.read(path, classes=3)
+
+
+def test_permissions_and_links_survive_writing(tmp_path: Path) -> None:
+    path, link = tmp_path / "a.csv", tmp_path / "link.csv"
+    sets = LabelSets([[1, 0]])
+    sets.write(path)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    LabelSets([[0, 1]]).write(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert LabelSets.read(path) == LabelSets([[0, 1]])
+
+
+def test_parquet_notices_a_changed_page(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    sets = LabelSets([[1, 0, 0, 1], [0, 1, 0, 0]] * 300, ANIMALS)
+    sets.write(path)
+    good, noticed = path.read_bytes(), 0
+    for place in range(4, len(good) // 2, 7):
+        bad = bytearray(good)
+        bad[place] ^= 4
+        path.write_bytes(bytes(bad))
+        try:
+            assert LabelSets.read(path) == sets, place  # a byte that does not matter
+        except LabelError:
+            noticed += 1
+    assert noticed > 10
 
 
 def test_numbers_as_class_names_survive_text_files(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -70,17 +71,17 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "ragged",
         lambda: LabelSets([[1, 0, 0], [1, 0]]),
-        "row 1: the row has 2 cells where row 0 has 3; give every row one cell per class; lists of names go into LabelSets.from_lists",
+        "row 1: the row has 2 cells where row 0 has 3 cells; give every row one cell per class; lists of names go into LabelSets.from_lists",
     ),
     (
         "ragged names",
         lambda: LabelSets([["cat", "dog"], ["bird"]], ANIMALS),
-        "row 1: the row has 1 cells where row 0 has 2; give every row one cell per class; lists of names go into LabelSets.from_lists",
+        "row 1: the row has 1 cells where row 0 has 2 cells; give every row one cell per class; lists of names go into LabelSets.from_lists",
     ),
     (
         "row not a list",
         lambda: LabelSets([[1, 0], 1]),
-        "row 1: the row has no cells where row 0 has 2; give every row one cell per class; lists of names go into LabelSets.from_lists",
+        "row 1: the row has no cells where row 0 has 2 cells; give every row one cell per class; lists of names go into LabelSets.from_lists",
     ),
     (
         "1-D",
@@ -105,7 +106,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "complex",
         lambda: LabelSets(np.array([[1j, 0]])),
-        "row 0, column 0: 1j is neither 0 nor 1; 1 means ruled out, 0 means still a candidate",
+        "the table is of type complex128; 1 means ruled out, 0 means still a candidate",
     ),
     (
         "one column",
@@ -155,7 +156,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "classes text",
         lambda: LabelSets([[1, 0]], "ab"),
-        "classes is 'ab'; give the number of classes or a list of class names",
+        "classes is 'ab'; give the number of classes or a list of class names; the order matters",
     ),
     (
         "classes float",
@@ -210,12 +211,12 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "None label",
         lambda: LabelSets.from_lists([[None]], ANIMALS),
-        "row 0: unknown class None; the classes are 'cat', 'dog', 'bird', 'fish'",
+        "row 0: unknown class None; fill in or drop missing labels",
     ),
     (
         "list label",
         lambda: LabelSets.from_lists([[["cat"]]], ANIMALS),
-        "row 0: unknown class ['cat']; the classes are 'cat', 'dog', 'bird', 'fish'",
+        "row 0: unknown class ['cat']; give one label; sets of labels go into LabelSets(...) or from_lists",
     ),
     (
         "duplicate in row",
@@ -265,17 +266,17 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "single NaN",
         lambda: LabelSets.from_single([1.0, NAN], 3),
-        "row 1, column 'excluded': label nan is not a whole number; fill in or drop such rows, or use class names",
+        "row 1, column 'excluded': unknown class nan; fill in or drop missing labels",
     ),
     (
         "single half",
         lambda: LabelSets.from_single([0.5], 3),
-        "row 0, column 'excluded': label 0.5 is not a whole number; fill in or drop such rows, or use class names",
+        "row 0, column 'excluded': unknown class 0.5; the classes are 0, 1, 2",
     ),
     (
         "single 2-D",
         lambda: LabelSets.from_single([[0, 1]], 3),
-        "excluded has 2 dimensions instead of one; give one label per row; sets of labels go into LabelSets(...) or from_lists",
+        "row 0, column 'excluded': unknown class [0, 1]; give one label; sets of labels go into LabelSets(...) or from_lists",
     ),
     (
         "label range",
@@ -351,12 +352,12 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "answer items",
         lambda: ro.answer(ro.propose(2, 4), [0, 1], items=[0, 5]),
-        "row 1: item 5 has no label; items count from 0 to 1",
+        "row 1: item 5 has no label; there are 2 labels",
     ),
     (
         "concatenate nothing",
         lambda: LabelSets.concatenate([]),
-        "nothing to concatenate; give at least one LabelSets",
+        "nothing to concatenate; give a list of LabelSets",
     ),
     (
         "to_single",
@@ -387,6 +388,116 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "enumerate",
         lambda: ro.theory.every_set(40),
         "40 classes cannot be enumerated; use k from 2 to 20",
+    ),
+    (
+        "nullable missing",
+        lambda: LabelSets(pd.DataFrame({"a": [1, None], "b": [0, 1]}, dtype="Int64")),
+        "row 1, column 'a': <NA> is neither 0 nor 1; fill in or drop missing values",
+    ),
+    (
+        "id column",
+        lambda: LabelSets(pd.DataFrame({"id": [17, 18], "a": [0, 1]})),
+        "row 0, column 'id': 17 is neither 0 nor 1; 1 means ruled out, 0 means still a candidate; leave out columns that are not classes",
+    ),
+    (
+        "masked table",
+        lambda: LabelSets(np.ma.array([[1, 0], [1, 0]], mask=[[False, False], [True, False]])),
+        "the table has masked values; fill them in or drop their rows",
+    ),
+    (
+        "masked labels",
+        lambda: LabelSets.from_single(np.ma.array([1, 0], mask=[True, False]), 3),
+        "excluded has masked values; fill them in or drop their rows",
+    ),
+    (
+        "too many classes",
+        lambda: LabelSets.from_single([0], 10**18),
+        "1000000000000000000 classes given; at most 1,000,000 are possible",
+    ),
+    (
+        "wide empty table",
+        lambda: LabelSets(np.empty((0, 10**8), np.uint8)),
+        "100000000 classes given; at most 1,000,000 are possible",
+    ),
+    (
+        "classes a set",
+        lambda: LabelSets([[1, 0]], cast(Any, frozenset(["b"]))),
+        "classes is frozenset({'b'}); give the number of classes or a list of class names; the order matters",
+    ),
+    (
+        "classes bytes",
+        lambda: LabelSets([[1, 0]], b"ab"),
+        "classes is b'ab'; give the number of classes or a list of class names; the order matters",
+    ),
+    (
+        "classes huge",
+        lambda: LabelSets([[1, 0]], [2**63, 1]),
+        "class 0 is 9223372036854775808; use numbers below 2^63, or text",
+    ),
+    (
+        "dates",
+        lambda: LabelSets(np.zeros((2, 2), "datetime64[ns]")),
+        "the table is of type datetime64[ns]; 1 means ruled out, 0 means still a candidate",
+    ),
+    (
+        "date labels",
+        lambda: LabelSets.from_single(np.zeros(2, "datetime64[ns]"), 3),
+        "excluded is of type datetime64[ns]; give class names or whole numbers, one per row",
+    ),
+    (
+        "truth values as labels",
+        lambda: ro.draw(np.array([True, False]), 2),
+        "y is of type bool; give class names or whole numbers, one per row",
+    ),
+    (
+        "complex label",
+        lambda: LabelSets.from_lists([[1 + 0j]], 3),
+        "row 0: unknown class (1+0j); the classes are 0, 1, 2",
+    ),
+    (
+        "missing among names",
+        lambda: LabelSets.from_single(["cat", NAN], ["cat", "nan"]),
+        "row 1, column 'excluded': unknown class nan; fill in or drop missing labels",
+    ),
+    (
+        "ragged labels",
+        lambda: LabelSets.from_single([[1], [1, 2]], 3),
+        "row 0, column 'excluded': unknown class [1]; give one label; sets of labels go into LabelSets(...) or from_lists",
+    ),
+    (
+        "huge label",
+        lambda: LabelSets.from_lists([[10**5000]], 3),
+        "row 0: unknown class a int; the classes are 0, 1, 2",
+    ),
+    (
+        "no rows at all",
+        lambda: LabelSets.from_lists(cast(Any, None), 3),
+        "expected lists of class names, got None; give one per row",
+    ),
+    (
+        "sparse vector",
+        lambda: LabelSets(sparse.coo_array(np.array([1, 0, 1]))),
+        "expected a table of n rows and k classes, got 1 dimension(s); one ruled-out class per row goes into LabelSets.from_single, true labels into LabelSets.from_labels",
+    ),
+    (
+        "sets as candidates",
+        lambda: LabelSets.from_candidates(LabelSets([[1, 0]])),
+        "these are label sets already; use them as they are",
+    ),
+    (
+        "answer an array",
+        lambda: ro.answer(cast(Any, np.eye(2)), [0, 1]),
+        "asked is array([[1., 0.],\n       [0., 1.]]); give LabelSets, as propose(...) makes them",
+    ),
+    (
+        "impossible rate",
+        lambda: ro.labels.wrong_class_rate([99], 4),
+        "a size is impossible; with 4 classes, sizes go from 1 to 3",
+    ),
+    (
+        "law overflow",
+        lambda: ro.size_law([10**400, 1], 3),
+        "size law [10000000000000000000000000000000000000000000000000000000000… is not a list of numbers; give 2 probabilities",
     ),
 ]
 

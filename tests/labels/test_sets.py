@@ -9,7 +9,9 @@ from copy import deepcopy
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+import torch
 from scipy import sparse
 from sklearn.model_selection import KFold, train_test_split
 
@@ -147,6 +149,52 @@ def test_cannot_be_changed(sets: ro.LabelSets) -> None:
     kept = ro.LabelSets(mask, ANIMALS)
     mask[:] = False
     assert kept == sets
+
+
+def test_no_way_around_immutability(sets: ro.LabelSets) -> None:
+    with pytest.raises(ValueError):
+        sets.packed.flags.writeable = True
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        del sets._packed
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        sets.__init__(MASK[:1])
+    own = np.array([[1], [2]], np.uint8)
+    held = ro.LabelSets.from_packed(own, 3)
+    with pytest.raises(ValueError):
+        own[0, 0] = 7
+    part = np.array([[1], [2], [4]], np.uint8)
+    view = ro.LabelSets.from_packed(part[:2], 3)
+    part[0, 0] = 7
+    assert held.to_lists() == view.to_lists() == [[0], [1]]
+
+
+def test_comparison_with_an_array_is_one_truth_value(sets: ro.LabelSets) -> None:
+    assert (sets == MASK) is False
+    with pytest.raises(TypeError):
+        np.add(sets, 1)
+
+
+def test_other_containers(sets: ro.LabelSets) -> None:
+    table = pa.table({name: MASK[:, i] for i, name in enumerate(ANIMALS)})
+    assert ro.LabelSets(table) == sets
+    lists = sets.to_lists()
+    assert ro.LabelSets.from_lists(pd.Series(lists), ANIMALS) == sets
+    assert ro.LabelSets.from_lists(pa.array(lists).to_pylist(), ANIMALS) == sets
+    assert ro.LabelSets.from_lists(pa.array(lists), ANIMALS) == sets
+    assert ro.LabelSets.from_candidates(pd.Series(sets.to_candidates()), ANIMALS) == sets
+    nullable = pd.DataFrame(MASK, columns=ANIMALS).astype("boolean")
+    assert ro.LabelSets(nullable) == sets
+    assert ro.LabelSets(torch.from_numpy(MASK), ANIMALS) == sets
+    assert ro.LabelSets.from_single(torch.tensor([2]), ANIMALS) == sets[[1]]
+    assert ro.LabelSets.from_single(pd.Series(["bird"], dtype="category"), ANIMALS) == sets[[1]]
+
+
+def test_pairs_and_shares(sets: ro.LabelSets) -> None:
+    rows, single = sets.pairs()
+    assert rows.tolist() == [0, 0, 1, 2, 2, 2]
+    assert single.to_single().tolist() == ["cat", "dog", "bird", "cat", "bird", "fish"]
+    assert sets.shares.tolist() == [2 / 6, 1 / 6, 2 / 6, 1 / 6]
+    assert sets[[]].pairs()[1].shape == (0, 4)
 
 
 def test_pickles_and_copies(sets: ro.LabelSets) -> None:

@@ -32,11 +32,11 @@ def demo(
         Path | None, typer.Option(help="Also draw the accuracies to this PNG (needs matplotlib).")
     ] = None,
 ) -> None:
-    """Train on digits with all approaches of the paper, from ruled-out classes only.
+    """Train on digits with all eighteen approaches, from ruled-out classes only.
 
-    Each approach trains five linear models in one plain PyTorch loop of 400 steps at one learning
-    rate. Choosing learning rates without true labels needs the training engine, which is not built
-    yet.
+    Five linear models per approach, in one plain PyTorch loop of 400 steps.
+
+    All approaches share one learning rate: choosing it needs the engine, not built yet.
     """
     from rich.console import Console
     from rich.table import Table
@@ -95,8 +95,7 @@ def _train(name: str, data: _Data, sets: list[LabelSets]) -> NDArray[np.float64]
     bias = torch.zeros(trials, 1, k, requires_grad=True)
     adam = torch.optim.Adam([weights, bias], lr=_RATE)
     examples, excluded = zip(*(_rows(one, row.form) for one in sets), strict=True)
-    prior = torch.tensor(np.stack([one.excluded.mean(0) for one in sets]))
-    prior = prior / prior.sum(-1, keepdim=True)
+    prior = np.stack([one.shares for one in sets])
     for _ in range(_STEPS):
         pick = [torch.randint(len(rows), (_BATCH,), generator=random) for rows in examples]
         x = torch.stack([data.train[rows[i]] for rows, i in zip(examples, pick, strict=True)])
@@ -113,11 +112,10 @@ def _rows(sets: LabelSets, form: str) -> tuple[Tensor, Tensor]:
     """Return which example each row of the training set is, and what it rules out."""
     import torch
 
-    excluded = torch.from_numpy(sets.excluded)
     if form != "pairs-before":
-        return torch.arange(len(sets)), excluded
-    example, ruled_out = excluded.nonzero(as_tuple=True)
-    return example, torch.nn.functional.one_hot(ruled_out, excluded.shape[1]).bool()
+        return torch.arange(len(sets)), torch.from_numpy(sets.excluded)
+    examples, single = sets.pairs()
+    return torch.from_numpy(examples), torch.from_numpy(single.excluded)
 
 
 def _draw(results: dict[str, NDArray[np.float64]], known: NDArray[np.float64], path: Path) -> None:

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from ruleout.labels.errors import LabelError
 
-__all__ = ["Bits", "check_rows", "chunks", "complement", "count", "pack", "unpack", "width"]
+__all__ = [
+    "Bits",
+    "check_rows",
+    "chunk_rows",
+    "chunks",
+    "complement",
+    "count",
+    "equal",
+    "pack",
+    "unpack",
+    "width",
+]
 
 Bits = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
@@ -23,9 +34,14 @@ def width(k: int) -> int:
     return (k + 7) // 8
 
 
+def chunk_rows(k: int) -> int:
+    """Rows of k cells that make a few MiB."""
+    return max(1, _CELLS // max(k, 1))
+
+
 def chunks(n: int, k: int) -> Iterator[slice]:
     """Cut n rows into slices of a few MiB of cells."""
-    step = max(1, _CELLS // max(k, 1))
+    step = chunk_rows(k)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
@@ -53,24 +69,29 @@ def count(bits: Bits) -> NDArray[np.intp]:
 def complement(bits: Bits, k: int) -> Bits:
     """Flip every class of every row; the padding stays zero."""
     every = np.packbits(np.ones(k, np.bool_), bitorder="little")
-    return ~bits & every
+    return np.bitwise_xor(bits, every)
 
 
-def check_rows(bits: Bits, k: int, *, unlabelled: bool, file: object = None) -> None:
+def equal(a: Bits, b: Bits) -> bool:
+    """Compare row by row, a few MiB at a time."""
+    if a is b:
+        return True
+    pieces = chunks(len(a), a.shape[1])
+    return a.shape == b.shape and all(np.array_equal(a[piece], b[piece]) for piece in pieces)
+
+
+def check_rows(bits: Bits, k: int, *, unlabelled: bool) -> None:
     """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
     sizes = count(bits)
-    where: dict[str, Any] = {"file": file}
     if (sizes == k).any():
         raise LabelError(
             "every class is ruled out",
             "leave at least one class as a candidate",
             row=int(np.argmax(sizes == k)),
-            **where,
         )
     if not unlabelled and (sizes == 0).any():
         raise LabelError(
             "nothing is ruled out",
             "rule out at least one class, drop the row, or pass unlabelled=True",
             row=int(np.argmax(sizes == 0)),
-            **where,
         )

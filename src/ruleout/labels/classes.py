@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ruleout.labels.arrays import is_missing, plain, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
 
-__all__ = ["ClassName", "Classes", "class_names", "encode", "positions", "shown"]
+__all__ = [
+    "ClassName",
+    "Classes",
+    "agree",
+    "check_count",
+    "class_names",
+    "encode",
+    "position",
+    "positions",
+    "shown",
+    "unknown",
+]
 
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
+
+_MOST = 1_000_000  # classes: far more than anybody has, and few enough to list
 
 
 def class_names(classes: Classes) -> tuple[ClassName, ...]:
@@ -27,16 +41,17 @@ def class_names(classes: Classes) -> tuple[ClassName, ...]:
     >>> class_names(["cat", "dog"])
     ('cat', 'dog')
     """
-    if isinstance(classes, numbers.Integral) and not isinstance(classes, bool):
-        names: tuple[ClassName, ...] = tuple(range(int(classes)))
-    elif isinstance(classes, str) or not isinstance(classes, Iterable):
+    if _is_whole(classes):
+        check_count(int(classes))  # type: ignore[arg-type]  # an int, as the line above says
+        return tuple(range(int(classes)))  # type: ignore[arg-type]  # the same
+    unordered = isinstance(classes, (str, bytes, bytearray, Set, Mapping))
+    if unordered or not isinstance(classes, Iterable) or getattr(classes, "ndim", 1) != 1:
         raise LabelError(
-            f"classes is {brief(classes)}", "give the number of classes or a list of class names"
+            f"classes is {brief(classes)}",
+            "give the number of classes or a list of class names; the order matters",
         )
-    else:
-        names = tuple(_name(value, place) for place, value in enumerate(classes))
-    if len(names) < 2:
-        raise LabelError(f"{len(names)} class(es) given", "at least two classes are needed")
+    names = tuple(_name(value, place) for place, value in enumerate(classes))
+    check_count(len(names))
     if len({type(name) for name in names}) > 1:
         raise LabelError(
             "class names mix text and whole numbers", "use all of one kind, for example all text"
@@ -49,9 +64,24 @@ def class_names(classes: Classes) -> tuple[ClassName, ...]:
     return names
 
 
+def check_count(k: int) -> None:
+    """Raise unless k classes can be told apart and listed."""
+    if k < 2:
+        raise LabelError(f"{k} class(es) given", "at least two classes are needed")
+    if k > _MOST:
+        raise LabelError(f"{brief(k)} classes given", f"at most {_MOST:,} are possible")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
 def _name(value: object, place: int) -> ClassName:
-    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
-        return int(value)
+    if _is_whole(value):
+        number = int(value)  # type: ignore[call-overload]  # a whole number, as the line above says
+        if abs(number) >= 2**63:
+            raise LabelError(f"class {place} is {brief(number)}", "use numbers below 2^63, or text")
+        return int(number)
     if not isinstance(value, str):
         raise LabelError(
             f"class {place} is {brief(value)}", "a class name is a text or a whole number"
@@ -67,6 +97,19 @@ def _name(value: object, place: int) -> ClassName:
     return name
 
 
+def agree(found: tuple[ClassName, ...], wanted: Classes) -> tuple[ClassName, ...]:
+    """Return `found` if the caller asked for the same classes, or for as many."""
+    if _is_whole(wanted) and wanted == len(found):
+        return found
+    names = class_names(wanted)
+    if found != names:
+        raise LabelError(
+            f"the classes are {shown(found)}, not {shown(names)}",
+            "use the same class names in the same order",
+        )
+    return found
+
+
 def positions(classes: tuple[ClassName, ...]) -> dict[object, int]:
     """Map each label a user may write to its position: names, and positions of text names."""
     table: dict[object, int] = {}
@@ -74,6 +117,13 @@ def positions(classes: tuple[ClassName, ...]) -> dict[object, int]:
         table.update((place, place) for place in range(len(classes)))
     table.update((name, place) for place, name in enumerate(classes))
     return table
+
+
+def position(label: object, table: dict[object, int]) -> int:
+    """Return the position of a label, -1 if it names no class."""
+    label = plain(label)
+    known = isinstance(label, (str, int, float)) and not isinstance(label, bool)
+    return table.get(label, -1) if known else -1
 
 
 def shown(classes: Sequence[ClassName], most: int = 8) -> str:
@@ -86,6 +136,10 @@ def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> Labe
     """Build the error for a label that names no class."""
     say = f"the classes are {shown(classes)}"
     remedy = nearest(label, classes, say) if isinstance(label, str) else say
+    if is_missing(label):
+        remedy = "fill in or drop missing labels"
+    elif isinstance(label, (list, tuple)):
+        remedy = "give one label; sets of labels go into LabelSets(...) or from_lists"
     return LabelError(f"unknown class {brief(label)}", remedy, **where)
 
 
@@ -94,45 +148,24 @@ def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np
 
     A label is a class name; whole numbers count as positions when the names are text.
     """
-    values = np.asarray(labels)
+    values = to_array(labels, what, keep_types=True)
     if values.ndim != 1:
         raise LabelError(
             f"{what} has {values.ndim} dimensions instead of one",
             "give one label per row; sets of labels go into LabelSets(...) or from_lists",
         )
-    if values.dtype.kind == "f":
-        values = _whole(values, what)
+    if values.dtype.kind not in "iufUO":
+        raise LabelError(
+            f"{what} is of type {values.dtype}", "give class names or whole numbers, one per row"
+        )
     table = positions(classes)
-    if values.dtype.kind in "iuU":
-        distinct, inverse = np.unique(values, return_inverse=True)
-        codes = np.array([table.get(value, -1) for value in distinct.tolist()], np.intp)
-        found = codes[inverse] if len(values) else np.empty(0, np.intp)
+    if values.dtype.kind == "O":
+        found = np.array([position(value, table) for value in values], np.intp)
     else:
-        found = np.array([_position(value, table) for value in values.tolist()], np.intp)
+        distinct, inverse = np.unique(values, return_inverse=True)
+        codes = np.array([position(value, table) for value in distinct], np.intp)
+        found = codes[inverse] if len(values) else np.empty(0, np.intp)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        raise unknown(values[row : row + 1].tolist()[0], classes, row=row, column=what)
+        raise unknown(plain(values[row]), classes, row=row, column=what)
     return found
-
-
-def _position(label: object, table: dict[object, int]) -> int:
-    if isinstance(label, bool):
-        return -1
-    try:
-        return table.get(label, -1)
-    except TypeError:  # an unhashable label names no class
-        return -1
-
-
-def _whole(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """Take 3.0 for 3, since tables often come as floats; refuse 3.5 and NaN."""
-    bad = ~np.isfinite(values) | (values != np.floor(values))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise LabelError(
-            f"label {float(values[row])!r} is not a whole number",
-            "fill in or drop such rows, or use class names",
-            row=row,
-            column=what,
-        )
-    return values.astype(np.int64)

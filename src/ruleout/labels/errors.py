@@ -63,11 +63,15 @@ def brief(value: object, most: int = 60) -> str:
     >>> brief("cat")
     "'cat'"
     """
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except Exception:  # a number of too many digits, or an object whose repr raises
+        return f"a {type(value).__name__}"
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def nearest(word: object, known: Iterable[object], say: str) -> str:
     """Suggest the known word closest to `word`, or fall back to the sentence `say`."""
-    match = get_close_matches(str(word), [str(name) for name in known], n=1)
-    return f"did you mean {match[0]!r}?" if match else say
+    names = {str(name).lower(): str(name) for name in known}
+    match = get_close_matches(str(word).lower(), names, n=1)
+    return f"did you mean {names[match[0]]!r}?" if match else say

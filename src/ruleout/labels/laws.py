@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ruleout.labels.arrays import to_array
 from ruleout.labels.classes import Classes, class_names
 from ruleout.labels.errors import LabelError, brief, nearest
 
@@ -75,7 +76,7 @@ def size_law(law: Law, classes: Classes) -> Vector:
 def _named(law: str, k: int) -> Vector:
     if law in LAWS:
         return np.array(LAWS[law](k))
-    if law.startswith("fixed:") and law[6:].isascii() and law[6:].isdigit():
+    if law.startswith("fixed:") and law[6:].isascii() and law[6:].isdigit() and len(law) < 16:
         return _fixed(int(law[6:]), k)
     say = "use 'paper', 'released', 'fixed:j', a whole number, or a vector of probabilities"
     raise LabelError(f"unknown size law {brief(law)}", nearest(law, [*LAWS, "fixed:1"], say))
@@ -91,8 +92,10 @@ def _fixed(size: int, k: int) -> Vector:
 
 def _vector(law: Any, k: int) -> Vector:
     try:
-        p = np.array(law, np.float64)
-    except (TypeError, ValueError):
+        p = to_array(law, "the size law").astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LabelError):
+            raise
         raise LabelError(
             f"size law {brief(law)} is not a list of numbers", f"give {k - 1} probabilities"
         ) from None
@@ -142,5 +145,7 @@ def wrong_class_rate(sizes: Any, classes: Classes) -> Vector:
     array([0.8       , 0.44444444, 0.8       ])
     """
     k = len(class_names(classes))
-    s = np.asarray(sizes, np.float64)
+    s = to_array(sizes, "sizes").astype(np.float64)
+    if not ((s >= 1) & (s <= k - 1)).all():
+        raise LabelError("a size is impossible", f"with {k} classes, sizes go from 1 to {k - 1}")
     return np.asarray((s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1)))

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import bits as _bits
+from ruleout.labels.arrays import to_array
 from ruleout.labels.classes import Classes, ClassName, class_names, encode
-from ruleout.labels.errors import LabelError
+from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.laws import Law, size_law, wrong_class_rate
 from ruleout.labels.sets import LabelSets
 
@@ -193,8 +194,11 @@ def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
     >>> answer(asked, y=[1, 1]).yes
     array([ True, False])
     """
+    if not isinstance(asked, LabelSets):
+        raise LabelError(f"asked is {brief(asked)}", "give LabelSets, as propose(...) makes them")
     true = encode(y, asked.classes, "y")
-    about = np.arange(len(asked)) if items is None else np.asarray(items)
+    about = np.arange(len(asked)) if items is None else to_array(items, "items")
+    about = about.astype(np.intp) if about.size == 0 else about
     if about.shape != (len(asked),) or about.dtype.kind not in "iu":
         raise LabelError(
             f"items has shape {about.shape} and type {about.dtype}",
@@ -208,8 +212,10 @@ def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
     if len(about) and (about.min() < 0 or about.max() >= len(true)):
         row = int(np.argmax((about < 0) | (about >= len(true))))
         raise LabelError(
-            f"item {about[row]} has no label", f"items count from 0 to {len(true) - 1}", row=row
+            f"item {about[row]} has no label", f"there are {len(true)} labels", row=row
         )
     code = true[about]
     byte = asked.packed[np.arange(len(asked)), code // 8]
-    return Answers(asked, (byte >> (code % 8)) % 2 == 1, about.astype(np.intp))
+    answers = Answers(asked, (byte >> (code % 8)) % 2 == 1, about.astype(np.intp))
+    answers.yes.flags.writeable = answers.items.flags.writeable = False
+    return answers

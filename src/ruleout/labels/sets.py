@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import bits as _bits
-from ruleout.labels.classes import Classes, ClassName, class_names, encode, shown
+from ruleout.labels.arrays import to_array
+from ruleout.labels.classes import Classes, ClassName, agree, class_names, encode
 from ruleout.labels.display import as_html, as_text
 from ruleout.labels.errors import LabelError
 from ruleout.labels.masks import codes_of, is_table, pack_codes, pack_table
@@ -53,6 +54,7 @@ class LabelSets:
 
     __slots__ = ("_classes", "_packed")
     __hash__ = None  # type: ignore[assignment]  # equality reads the whole table
+    __array_ufunc__ = None  # arithmetic and comparison with arrays are not element by element
 
     _packed: _bits.Bits
     _classes: tuple[ClassName, ...]
@@ -60,6 +62,8 @@ class LabelSets:
     def __init__(
         self, excluded: Any, classes: Classes | None = None, *, unlabelled: bool = False
     ) -> None:
+        if hasattr(self, "_packed"):
+            raise AttributeError("LabelSets cannot be changed; build a new one")
         packed, names = _table(excluded, classes)
         _bits.check_rows(packed, len(names), unlabelled=unlabelled)
         self._hold(packed, names)
@@ -77,6 +81,9 @@ class LabelSets:
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"LabelSets cannot be changed; build a new one to set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"LabelSets cannot be changed; {name!r} stays")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LabelSets.from_packed, (self._packed, self._classes, True)
@@ -109,6 +116,8 @@ class LabelSets:
         >>> LabelSets.from_candidates([["bird", "fish"]], ["cat", "dog", "bird", "fish"])[0]
         ('cat', 'dog')
         """
+        if isinstance(candidates, LabelSets):
+            raise LabelError("these are label sets already", "use them as they are")
         if is_table(candidates):
             packed, names = _table(candidates, classes)
         elif classes is None:
@@ -143,13 +152,15 @@ class LabelSets:
 
     @classmethod
     def from_packed(cls, packed: Any, classes: Classes, unlabelled: bool = False) -> LabelSets:
-        """Build from packed bits, as :attr:`packed` gives them. The array is not copied.
+        """Build from packed bits, as :attr:`packed` gives them.
+
+        The array is taken over, not copied, and can no longer be written to.
 
         >>> LabelSets.from_packed(np.array([[0b011]], np.uint8), classes=3).sizes
         array([2])
         """
         names = class_names(classes)
-        array = np.asarray(packed)
+        array = to_array(packed, "packed")
         wide = _bits.width(len(names))
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
             raise LabelError(
@@ -179,13 +190,14 @@ class LabelSets:
         return read(path, classes=classes, column=column, unlabelled=unlabelled)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[LabelSets]) -> LabelSets:
+    def concatenate(cls, parts: Iterable[LabelSets]) -> LabelSets:
         """Put tables of the same classes below each other."""
-        if not parts:
-            raise LabelError("nothing to concatenate", "give at least one LabelSets")
-        for part in parts[1:]:
-            _agree(parts[0].classes, part.classes)
-        return cls._trusted(np.concatenate([part.packed for part in parts]), parts[0].classes)
+        tables = list(parts)
+        if not tables or not all(isinstance(table, LabelSets) for table in tables):
+            raise LabelError("nothing to concatenate", "give a list of LabelSets")
+        for table in tables[1:]:
+            agree(tables[0].classes, table.classes)
+        return cls._trusted(np.concatenate([table.packed for table in tables]), tables[0].classes)
 
     @classmethod
     def _checked(
@@ -214,7 +226,7 @@ class LabelSets:
     @property
     def packed(self) -> _bits.Bits:
         """The bits, uint8 (n, ⌈k/8⌉), class 0 in the lowest bit; read-only."""
-        return self._packed
+        return self._packed.view()
 
     @property
     def excluded(self) -> NDArray[np.bool_]:
@@ -264,7 +276,7 @@ class LabelSets:
         if not isinstance(rows, slice):
             rows = np.asarray(rows)
             rows = rows.astype(np.intp) if rows.size == 0 and rows.dtype != np.bool_ else rows
-            if rows.dtype.kind not in "iub" or rows.ndim > 1:
+            if rows.dtype.kind not in ("iu" if rows.ndim == 0 else "iub") or rows.ndim > 1:
                 raise IndexError("index LabelSets by a row number, a slice, or a list of rows")
             if rows.ndim == 0:
                 one = self._packed[int(rows)][None]
@@ -274,13 +286,49 @@ class LabelSets:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelSets):
             return NotImplemented
-        return self._classes == other._classes and np.array_equal(self._packed, other._packed)
+        return self._classes == other._classes and _bits.equal(self._packed, other._packed)
 
     def __repr__(self) -> str:
         return as_text(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    # ------------------------------------------------------------------ decomposed
+
+    def pairs(self) -> tuple[NDArray[np.intp], LabelSets]:
+        """Decompose into pairs of an example and one class it is not ("before shuffle").
+
+        Returns
+        -------
+        rows, sets
+            Which row each pair comes from, and label sets that rule out one class each.
+
+        Examples
+        --------
+        >>> rows, single = LabelSets([[1, 1, 0], [0, 1, 0]]).pairs()
+        >>> rows, single.to_single()
+        (array([0, 0, 1]), array([0, 1, 1]))
+        """
+        rows, codes = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        for piece in _bits.chunks(*self.shape):
+            row, code = np.nonzero(_bits.unpack(self._packed[piece], len(self._classes)))
+            rows.append(row + piece.start)
+            codes.append(code)
+        single = _one_hot(np.concatenate(codes), len(self._classes))
+        return np.concatenate(rows), LabelSets._trusted(single, self._classes)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """The share of each class among all that was ruled out, the `prior` of FREE, NN and GA.
+
+        >>> LabelSets([[1, 1, 0], [0, 1, 0]]).shares
+        array([0.33333333, 0.66666667, 0.        ])
+        """
+        counts = np.zeros(len(self._classes))
+        for piece in _bits.chunks(*self.shape):
+            counts += _bits.unpack(self._packed[piece], len(self._classes)).sum(0)
+        return np.asarray(counts / max(counts.sum(), 1))
 
     # ------------------------------------------------------------------ roads out
 
@@ -354,7 +402,7 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
     if found is None:
         names = class_names(k if classes is None else classes)
     else:
-        names = found if classes is None else _agree(found, classes)
+        names = found if classes is None else agree(found, classes)
     if len(names) != k:
         raise LabelError(
             f"the table is {k} wide, but there are {len(names)} classes",
@@ -364,9 +412,12 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
 
 
 def _frozen(packed: _bits.Bits) -> _bits.Bits:
-    view = np.ascontiguousarray(packed).view()
-    view.flags.writeable = False
-    return view
+    """Make an array read-only for good: the owner itself, or a copy where others own the memory."""
+    array = np.ascontiguousarray(packed)
+    if array.base is not None and array.flags.writeable:
+        array = array.copy()
+    array.flags.writeable = False
+    return array
 
 
 def _one_hot(codes: NDArray[np.intp], k: int) -> _bits.Bits:
@@ -376,15 +427,4 @@ def _one_hot(codes: NDArray[np.intp], k: int) -> _bits.Bits:
 
 
 def _is_everything(index: object) -> bool:
-    return index is Ellipsis or index == slice(None)
-
-
-def _agree(found: tuple[ClassName, ...], wanted: Classes) -> tuple[ClassName, ...]:
-    """Return `found` if the caller asked for the same classes in the same order."""
-    names = class_names(wanted)
-    if found != names and not (isinstance(wanted, int) and wanted == len(found)):
-        raise LabelError(
-            f"the classes are {shown(found)}, not {shown(names)}",
-            "use the same class names in the same order",
-        )
-    return found
+    return index is Ellipsis or (isinstance(index, slice) and index == slice(None))

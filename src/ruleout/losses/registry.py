@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels.errors import nearest
@@ -134,6 +136,10 @@ def register(
     tensor([0.5199])
     >>> forget("half-log")
     """
+    if kind not in ("whole", "base", "single"):
+        raise ValueError(f"unknown kind {kind!r}; a loss is 'whole', 'base' or 'single'")
+    if name.endswith(("-before", "-after")):
+        raise ValueError(f"the name {name!r} ends like an approach over pairs; choose another name")
 
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if name in _LOSSES:
@@ -147,6 +153,7 @@ def register(
 
 def forget(name: str) -> None:
     """Take a loss out of the registry."""
+    get(name)  # raises for an unknown name
     del _LOSSES[name]
 
 
@@ -199,7 +206,7 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
     """Check the shapes; bring `excluded` to 0 and 1 in the dtype and on the device of `logits`."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a floating-point torch tensor [..., B, k]")
-    mask = excluded if isinstance(excluded, Tensor) else torch.as_tensor(_array(excluded))
+    mask = excluded if isinstance(excluded, Tensor) else torch.from_numpy(_array(excluded))
     if logits.ndim < 2 or mask.ndim < 2 or logits.shape[-2:] != mask.shape[-2:]:
         raise ValueError(
             f"logits {tuple(logits.shape)} and excluded {tuple(mask.shape)} "
@@ -208,9 +215,11 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
     return logits, mask.to(logits)
 
 
-def _array(excluded: Any) -> Any:
+def _array(excluded: Any) -> NDArray[np.bool_]:
+    """Check what is not a tensor. Tensors are trusted: to look at them would stall a GPU."""
     if excluded is None:
         raise TypeError("this loss needs excluded: [..., B, k], 1 where a class was ruled out")
-    import numpy as np
-
-    return np.asarray(excluded)
+    array = np.asarray(excluded)
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise ValueError("excluded holds values other than 0 and 1; 1 means ruled out")
+    return array.astype(np.bool_)

@@ -74,10 +74,12 @@ class Approach:
             ``[..., B, k]``.
         excluded
             ``[..., B, k]``: 1 where a class was ruled out. With ``pairs-before`` each row carries
-            exactly one.
+            exactly one. Label sets and arrays are checked, tensors are trusted.
         prior
-            ``[..., k]``: the shares of the ruled-out classes in the whole run, read by FREE, NN and
-            GA. None: the shares of this batch.
+            ``[..., k]``: the shares of the ruled-out classes in the whole training set
+            (:attr:`ruleout.LabelSets.shares`), read by FREE, NN and GA. None: the shares of this
+            batch. Hand it in when training GA: the noise of a batch's own shares makes parts of
+            the risk negative, and GA then ascends all the time.
         weight
             ``[..., B]``: weights of the rows. A weight of 2 counts as the row twice, and a row that
             rules nothing out does not count.
@@ -95,10 +97,36 @@ class Approach:
         >>> approach("log").batch_loss(logits, excluded)
         tensor(0.9514)
         """
-        logits, mask = as_tensors(logits, excluded)
-        shares = None if prior is None else torch.as_tensor(prior).to(logits)
-        weights = None if weight is None else torch.as_tensor(weight).to(logits)
-        return self.scalar(logits, mask, shares, weights)
+        tensors = as_tensors(logits, excluded)
+        if self.form == "pairs-before" and not isinstance(excluded, Tensor):
+            _check_single(tensors[1])
+        b, k = logits.shape[-2:]
+        shares = None if prior is None else _check_last(prior, k, "prior", "k").to(logits)
+        weights = None if weight is None else _check_last(weight, b, "weight", "B").to(logits)
+        if shares is not None and shares.device.type == "cpu":
+            _check_shares(shares)
+        return self.scalar(*tensors, shares, weights)
+
+
+def _check_single(mask: Tensor) -> None:
+    sizes = mask.sum(-1)
+    if (sizes > 1).any():
+        raise ValueError(
+            f"a row rules out {int(sizes.max())} classes, but this approach takes one per row; "
+            "decompose with sets.pairs(), or use the approach's -after form"
+        )
+
+
+def _check_last(values: Any, size: int, what: str, letter: str) -> Tensor:
+    tensor = torch.as_tensor(values)
+    if tensor.ndim == 0 or tensor.shape[-1] != size:
+        raise ValueError(f"{what} is {tuple(tensor.shape)}, but must end in [{letter}] = [{size}]")
+    return tensor
+
+
+def _check_shares(prior: Tensor) -> None:
+    if (prior < 0).any() or ((prior.sum(-1) - 1).abs() > 1e-3).any():
+        raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
 
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
@@ -127,7 +155,11 @@ def _rows_of(loss: Loss) -> Iterator[Approach]:
     if loss.kind != "single":
         scalar = partial(_over_rows, loss)
         yield Approach(loss.name, loss.label, loss.family, "whole", loss.paper, scalar)
-    elif loss.name not in RULES:  # a batch rule of that name is the row
+    elif loss.name == "free":
+        return  # the batch rule FREE is the row; the loss is Eq. 3 for one example
+    else:
+        if loss.name in RULES:
+            raise ValueError(f"{loss.name!r} is the name of a batch rule; rename your loss")
         before, after = partial(_over_rows, loss), partial(_over_pairs, loss)
         yield from _decomposed(loss.name, loss.label, loss.paper, before, after)
 
@@ -173,8 +205,10 @@ def approach(name: str, **options: Any) -> Approach:
     """
     table = _table()
     if name not in table:
-        say = f"the approaches are {', '.join(table)}"
-        raise ValueError(f"unknown approach {name!r}; {nearest(name, table, say)}")
+        say = nearest(name, table, f"the approaches are {', '.join(table)}")
+        if f"{name.lower()}-before" in table:
+            say = f"did you mean '{name.lower()}-before' or '{name.lower()}-after'?"
+        raise ValueError(f"unknown approach {name!r}; {say}")
     if not options:
         return table[name]
     base = name.removesuffix("-before").removesuffix("-after")

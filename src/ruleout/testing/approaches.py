@@ -148,8 +148,9 @@ def check_approach(
     for check in APPROACH_CHECKS:
         try:
             check(row)
-        except AssertionError as error:
-            raise AssertionError(f"{row.name}, {check.__name__}: {error}") from None
+        except Exception as error:
+            what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            raise AssertionError(f"{row.name}, {check.__name__}: {what}{error}") from None
     if reference is None:
         return
     for case in cases(_is_single(row)):

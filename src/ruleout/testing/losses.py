@@ -94,5 +94,6 @@ def check_loss(loss: str | Loss) -> None:
     for check in LOSS_CHECKS:
         try:
             check(loss)
-        except AssertionError as error:
-            raise AssertionError(f"{loss.name}, {check.__name__}: {error}") from None
+        except Exception as error:
+            what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            raise AssertionError(f"{loss.name}, {check.__name__}: {what}{error}") from None

@@ -7,12 +7,13 @@ other programs wrote carry none; then `classes=` says what the classes are.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from ruleout.labels.classes import Classes, ClassName, class_names
+from ruleout.labels.classes import Classes
 from ruleout.labels.errors import LabelError
 from ruleout.labels.files.archive import read_npz, write_npz
 from ruleout.labels.files.parquet import read_parquet, write_parquet
@@ -21,7 +22,7 @@ from ruleout.labels.sets import LabelSets
 
 __all__ = ["SUFFIXES", "read", "write"]
 
-Reader: TypeAlias = Callable[[Path, tuple[ClassName, ...] | None, str, bool], LabelSets]
+Reader: TypeAlias = Callable[[Path, Classes | None, str, bool], LabelSets]
 Writer: TypeAlias = Callable[[LabelSets, IO[bytes]], None]
 
 SUFFIXES: dict[str, tuple[Reader, Writer]] = {
@@ -42,9 +43,8 @@ def read(
     """Read label sets; the suffix says how."""
     file = Path(path)
     reader, _ = _by_suffix(file)
-    wanted = None if classes is None else class_names(classes)
     try:
-        return reader(file, wanted, column, unlabelled)
+        return reader(file, classes, column, unlabelled)
     except LabelError as error:
         error.file = file
         raise
@@ -52,14 +52,18 @@ def read(
 
 def write(sets: LabelSets, path: str | Path) -> None:
     """Write label sets; the suffix says how. The file appears whole or not at all."""
-    file = Path(path)
+    file = Path(os.path.realpath(path))  # a link stays a link
     _, writer = _by_suffix(file)
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder {file.parent} does not exist; make it first")
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ruleout-") as folder:
         part = Path(folder, file.name)
         with open(part, "wb") as out:
             writer(sets, out)
             out.flush()
             os.fsync(out.fileno())
+        if file.exists():
+            shutil.copymode(file, part)
         os.replace(part, file)
 
 

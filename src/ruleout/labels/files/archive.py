@@ -6,7 +6,6 @@ import json
 import math
 import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ruleout.labels.classes import ClassName
+from ruleout.labels.classes import Classes
 from ruleout.labels.errors import LabelError
 from ruleout.labels.files.rows import find, parse_json, settle
 from ruleout.labels.sets import LabelSets
@@ -23,38 +22,32 @@ __all__ = ["read_npz", "write_npz"]
 
 _RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
 _PIECE = 1 << 24  # bytes read at a time
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-)
 
 
-def read_npz(
-    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
-) -> LabelSets:
+def read_npz(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read what :func:`write_npz` wrote, or any archive with a 0/1 array named like `column`."""
-    try:
-        with open(file, "rb") as stream, zipfile.ZipFile(stream) as archive:
-            names = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
-            if {"packed", "meta"} <= set(names):
-                meta = parse_json(_member(archive, "meta").tobytes())
-                inside = meta.get("classes") if isinstance(meta, dict) else meta
-                return LabelSets.from_packed(
-                    _member(archive, "packed"), settle(inside, wanted), unlabelled
-                )
-            find(column, names)
-            own = _member(archive, "classes").tolist() if "classes" in names else None
-            table = _member(archive, column)
-    except (LabelError, FileNotFoundError, IsADirectoryError, PermissionError):
-        raise
-    except _BROKEN:
-        raise LabelError("this is not a readable NPZ file", "write it again") from None
-    return LabelSets(table, wanted if own is None else settle(own, wanted), unlabelled=unlabelled)
+    with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _read(archive, wanted, column, unlabelled)
+        except LabelError:
+            raise
+        except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
+            raise LabelError("this is not a readable NPZ file", "write it again") from None
+
+
+def _read(
+    archive: zipfile.ZipFile, wanted: Classes | None, column: str, unlabelled: bool
+) -> LabelSets:
+    names = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
+    if {"packed", "meta"} <= set(names):
+        meta = parse_json(_member(archive, "meta").tobytes())
+        inside = meta.get("classes") if isinstance(meta, dict) else meta
+        return LabelSets.from_packed(_member(archive, "packed"), settle(inside, wanted), unlabelled)
+    find(column, names)
+    own = _member(archive, "classes").tolist() if "classes" in names else None
+    classes = wanted if own is None else settle(own, wanted)
+    return LabelSets(_member(archive, column), classes, unlabelled=unlabelled)
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ruleout.labels.classes import ClassName, class_names, shown, unknown
+from ruleout.labels.classes import Classes, ClassName, agree, class_names, shown, unknown
 from ruleout.labels.errors import LabelError, brief, nearest
 from ruleout.labels.masks import pack_codes
 from ruleout.labels.sets import LabelSets
@@ -18,7 +19,7 @@ COLUMN = "excluded"  # the column that `write` makes and `read` looks for
 Row: TypeAlias = tuple[int | None, list[Any]]  # the line where a text file has one, and the names
 
 
-def settle(inside: Any, wanted: tuple[ClassName, ...] | None) -> tuple[ClassName, ...]:
+def settle(inside: Any, wanted: Classes | None) -> tuple[ClassName, ...]:
     """Return the class list of the file, or the one asked for; the two must not differ."""
     if inside is None:
         if wanted is None:
@@ -26,16 +27,11 @@ def settle(inside: Any, wanted: tuple[ClassName, ...] | None) -> tuple[ClassName
                 "the file does not say what the classes are",
                 "pass classes=[...] with every class name",
             )
-        return wanted
+        return class_names(wanted)
     if not isinstance(inside, list):
         raise LabelError("the file's class list is not a list", "mend it, or write the file again")
     found = class_names(inside)
-    if wanted is not None and found != wanted:
-        raise LabelError(
-            f"the file's classes are {shown(found)}, not {shown(wanted)}",
-            "leave classes= out, or give the same names in the same order",
-        )
-    return found
+    return found if wanted is None else agree(found, wanted)
 
 
 def build(
@@ -65,7 +61,12 @@ def _lookup(
     elif isinstance(label, int) and not isinstance(label, bool):
         code = names.get(label)
     if code is None:
-        raise unknown(label, classes, **where)
+        error = unknown(label, classes, **where)
+        if isinstance(label, str) and any(
+            part.strip() in names for part in re.split("[,;/]", label)
+        ):
+            error.remedy = "separate class names by |"
+        raise error
     return code
 
 
@@ -95,6 +96,8 @@ def find(column: str, header: Sequence[str]) -> int:
         if header.count(column) > 1:
             raise LabelError(f"column {column!r} stands twice", "name each column once")
         return header.index(column)
+    if len(header) == 1 and column in re.split("[;\t]", header[0]):
+        raise LabelError(f"the header is {brief(header[0])}", "separate columns by commas")
     say = f"the columns are {shown(header)}" if header else "the file is empty"
     raise LabelError(f"there is no column {column!r}", nearest(column, header, say))
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from ruleout.labels.classes import ClassName, shown
+from ruleout.labels.classes import Classes, shown
 from ruleout.labels.errors import LabelError, brief, nearest
 from ruleout.labels.files.rows import (
     COLUMN,
@@ -39,12 +39,12 @@ def _lines(file: Path) -> Iterator[str]:
             raise LabelError("this is not UTF-8 text", "save the file as UTF-8") from None
 
 
-def read_csv(
-    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
-) -> LabelSets:
+def read_csv(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read a CSV file whose column holds names separated by ``|``."""
     lines = _lines(file)
     first, inside, above = next(lines, ""), None, 0
+    if first.startswith('"' + _MARK):  # a spreadsheet saved it again, in quotes
+        first = next(csv.reader([first]))[0]
     if first.startswith(_MARK):
         inside, first, above = parse_json(first[len(_MARK) :], line=1), next(lines, ""), 1
     table = csv.reader(chain([first], lines), strict=True)
@@ -60,11 +60,16 @@ def read_csv(
 
 
 def _cells(table: Any, width: int, place: int, above: int) -> Iterator[Row]:
-    row = 0
+    row, blank = 0, []
     for cells in table:
         line = table.line_num + above
         if not cells:
-            continue  # an empty line; a row that rules nothing out is written as ""
+            blank.append(line)
+            continue
+        if width == 1:  # then an empty line is a row, unless nothing follows
+            yield from ((empty, []) for empty in blank)
+            row += len(blank)
+        blank = []
         if len(cells) != width:
             raise LabelError(
                 f"the row has {len(cells)} cells where the header has {width}",
@@ -89,9 +94,7 @@ def write_csv(sets: LabelSets, out: IO[bytes]) -> None:
         out.write((cell if plain else '"' + cell.replace('"', '""') + '"').encode() + b"\n")
 
 
-def read_jsonl(
-    file: Path, wanted: tuple[ClassName, ...] | None, column: str, unlabelled: bool
-) -> LabelSets:
+def read_jsonl(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read a JSONL file whose objects hold a list of names."""
     objects = _objects(file)
     first, inside = list(_first(objects)), None
