@@ -58,6 +58,32 @@ def in_float64(logits: Tensor, excluded: Tensor) -> Tensor:
     return ro.losses.get("mae").per_example(logits.double(), excluded.double())
 
 
+def softmax_over_dimension_one(logits: Tensor, excluded: Tensor) -> Tensor:
+    return (logits.softmax(1) * excluded).square().sum(-1)
+
+
+def coarse_in_float32(logits: Tensor, excluded: Tensor) -> Tensor:
+    return ro.losses.get("log").per_example(logits, excluded) * (
+        2 if logits.dtype == torch.float32 else 1
+    )
+
+
+def late_classes_matter(logits: Tensor, excluded: Tensor) -> Tensor:
+    return (logits.softmax(-1) * excluded)[..., :6].square().sum(-1)
+
+
+def constant(logits: Tensor, excluded: Tensor) -> Tensor:
+    return 0 * logits.sum(-1) + excluded.sum(-1)
+
+
+def without_gradient(logits: Tensor, excluded: Tensor) -> Tensor:
+    return (logits.detach().softmax(-1) * excluded).sum(-1)
+
+
+def changes_its_input(logits: Tensor, excluded: Tensor) -> Tensor:
+    return (logits.softmax(-1) * excluded.mul_(0.5)).square().sum(-1)
+
+
 def wrong_rank(logits: Tensor, excluded: Tensor) -> Tensor:
     return ro.losses.get("mae").per_example(logits, excluded).unsqueeze(-1)
 
@@ -71,6 +97,11 @@ def wrong_rank(logits: Tensor, excluded: Tensor) -> Tensor:
         (detached, "gradient: wrong gradient at k=2"),
         (in_float64, "shape: expected torch.float32, got torch.float64"),
         (wrong_rank, "shape: expected"),
+        (softmax_over_dimension_one, "stacked_equals_serial: stacked and serial values differ"),
+        (coarse_in_float32, "precision: float32 differs from float64"),
+        (late_classes_matter, "class_order: the order matters"),
+        (constant, "precision: the gradient is zero everywhere"),
+        (without_gradient, "finite: RuntimeError"),
     ],
 )
 def test_the_contract_catches(
@@ -81,6 +112,13 @@ def test_the_contract_catches(
     with pytest.raises(AssertionError) as caught:
         ro.testing.check_loss(registered(function))
     assert f"mine, {said}" in str(caught.value)
+
+
+def test_the_contract_notices_changed_input(
+    registered: Callable[[Callable[..., Tensor]], str],
+) -> None:
+    with pytest.raises(AssertionError, match="mine, inputs"):
+        ro.testing.check_approach(registered(changes_its_input))
 
 
 def test_a_good_loss_of_a_user_passes_and_is_an_approach(

@@ -61,3 +61,24 @@ def test_values_where_naive_formulas_break() -> None:
     assert log_complement(f).tolist() == [[-1e4, 0.0, 0.0]]
     assert log_odds(f, torch.tensor([[1.0, 0, 0]])).tolist() == [-1e4]
     assert log_odds(f, torch.tensor([[0.0, 1, 1]])).tolist() == [1e4]
+
+
+def test_batched_gradients() -> None:
+    at = POINTS["random"].clone().requires_grad_()
+    for value in (odds(at), log_complement(at)):
+        basis = torch.eye(value.numel(), dtype=torch.float64).reshape(-1, *value.shape)
+        (batched,) = torch.autograd.grad(value, at, basis, is_grads_batched=True, retain_graph=True)
+        for one, row in zip(basis, batched, strict=True):
+            (alone,) = torch.autograd.grad(value, at, one, retain_graph=True)
+            assert torch.allclose(row, alone)
+
+
+def test_half_precision_stays_finite() -> None:
+    f = 1e4 * torch.randn(2000, 6, generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros(2000, 6)
+    mask[:, :3] = 1
+    for dtype in (torch.bfloat16, torch.float32):
+        at = f.to(dtype).requires_grad_()
+        for value in (log_odds(at, mask.to(dtype)), log_complement(at)):
+            assert value.isfinite().all()
+            assert torch.autograd.grad(value.sum(), at)[0].isfinite().all()

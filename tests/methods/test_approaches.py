@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -54,6 +55,12 @@ def test_variants_have_their_own_names() -> None:
 def test_unknown_names_suggest_the_nearest() -> None:
     with pytest.raises(ValueError, match="unknown approach 'ga-befor'; did you mean 'ga-before'"):
         ro.approach("ga-befor")
+    with pytest.raises(
+        ValueError, match="unknown approach 'GA'; did you mean 'ga-before' or 'ga-after'"
+    ):
+        ro.approach("GA")
+    with pytest.raises(ValueError, match="unknown approach 'LOG'; did you mean 'log'"):
+        ro.approach("LOG")
     with pytest.raises(ValueError, match="unknown loss 'lgo'; did you mean 'log'"):
         ro.losses.get("lgo")
     with pytest.raises(ValueError, match="unknown family 'bound'; did you mean 'bounded'"):
@@ -78,12 +85,107 @@ def test_options_reach_the_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [({"q": 0}, "0 < q <= 1"), ({"q": 1.5}, "0 < q <= 1")],
+    ("name", "options", "sentence"),
+    [
+        ("gce", {"q": 0}, "0 < q <= 1"),
+        ("gce", {"q": 1.5}, "0 < q <= 1"),
+        ("phuber", {"tau": -1}, "tau > 0"),
+        ("phuber", {"tau": float("nan")}, "tau > 0"),
+    ],
 )
-def test_impossible_options_are_refused(options: dict[str, float], sentence: str) -> None:
+def test_impossible_options_are_refused_at_once(
+    name: str, options: dict[str, float], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
-        ro.losses.get("gce", **options).matrix(torch.zeros(1, 3))
+        ro.losses.get(name, **options)
+
+
+def test_options_may_differ_between_stacked_models() -> None:
+    logits = torch.randn(2, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    sets = ro.draw([0, 1, 2, 3, 0], 4)
+    for name, option in (("gce", "q"), ("phuber", "tau")):
+        values = torch.tensor([0.3, 0.9], dtype=torch.float64)
+        both = ro.approach(name, **{option: values[:, None, None]}).batch_loss(logits, sets)
+        for i in range(2):
+            alone = ro.approach(name, **{option: float(values[i])}).batch_loss(logits[i], sets)
+            assert torch.allclose(both[i], alone)
+
+
+def test_weights_and_priors_of_the_wrong_shape_are_refused() -> None:
+    f, sets = torch.zeros(6, 4), ro.draw([0, 1, 2, 3, 0, 1], 4)
+    for name in ("log", "nn-after", "pc-after"):
+        row = ro.approach(name)
+        with pytest.raises(ValueError, match=r"weight is \(6, 1\), but must fit \(6,\)"):
+            row.batch_loss(f, sets, weight=torch.ones(6, 1))
+        with pytest.raises(ValueError, match=r"prior is \(6, 4\), but must fit \(4,\)"):
+            row.batch_loss(f, sets, prior=torch.full((6, 4), 0.25))
+        with pytest.raises(ValueError, match="prior must hold shares that sum to 1"):
+            row.batch_loss(f, sets, prior=[1, 2, 3, 4])
+        stacked = torch.zeros(2, 6, 4)
+        one = row.batch_loss(stacked, sets, weight=np.ones((2, 6))[:, ::-1])
+        assert torch.allclose(one, row.batch_loss(stacked, sets))
+    with pytest.raises(ValueError, match=r"rate is \(6, 1\), but must fit \(6,\)"):
+        ro.losses.answered(f, sets, torch.ones(6, 1) / 2)
+
+
+def test_sets_may_be_stacked_where_logits_are_not() -> None:
+    f = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    y = [0, 1, 2, 3, 0, 1]
+    stack = np.stack([ro.draw(y, 4, 1, seed=seed).excluded for seed in range(3)])
+    for name in ro.approaches():
+        row = ro.approach(name)
+        found = row.batch_loss(f, stack)
+        alone = torch.stack([row.batch_loss(f, one) for one in stack])
+        assert torch.allclose(found, alone), name
+
+
+def test_before_rows_with_several_classes_are_refused() -> None:
+    sets = ro.draw([0, 1], 4, 2)
+    for name in ("ga-before", "pc-before", "forward-before"):
+        with pytest.raises(ValueError, match="a row rules out 2 classes, but this approach takes"):
+            ro.approach(name).batch_loss(torch.zeros(2, 4), sets)
+
+
+def test_masks_of_other_values_are_refused() -> None:
+    with pytest.raises(ValueError, match="values other than 0 and 1"):
+        ro.approach("log").batch_loss(torch.zeros(1, 3), np.array([[2, 0, 0]]))
+
+
+@pytest.mark.parametrize("name", ro.approaches())
+def test_approaches_pickle_compare_and_hash(name: str) -> None:
+    row = ro.approach(name)
+    again = pickle.loads(pickle.dumps(row))  # our own object, made in the line itself
+    assert again == row == ro.approach(name)
+    assert len({row, again, ro.approach(name)}) == 1
+    assert ro.approach("gce", q=0.5) != ro.approach("gce")
+
+
+def test_names_that_would_hide_a_row_are_refused() -> None:
+    with pytest.raises(ValueError, match="'pc-before' ends like an approach over pairs"):
+        ro.losses.register("pc-before", family="x", paper="y")
+    with pytest.raises(ValueError, match="unknown kind 'sngle'"):
+        ro.losses.register("mine", kind="sngle", family="x", paper="y")  # type: ignore[arg-type]
+    ro.losses.register("nn", kind="single", family="x", paper="y")(torch.zeros_like)
+    try:
+        with pytest.raises(ValueError, match="'nn' is the name of a batch rule; rename your loss"):
+            ro.approaches()
+    finally:
+        ro.losses.forget("nn")
+    with pytest.raises(ValueError, match="unknown loss 'nn'"):
+        ro.losses.forget("nn")
+
+
+def test_ga_is_not_decided_by_rounding() -> None:
+    """At s = k-1 the parts of absent classes are zero: float32 must not take them for negative."""
+    for seed in range(20):
+        logits = 2 * torch.randn(
+            7, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
+        )
+        sets = ro.draw(np.arange(7), 12, 11, seed=seed)
+        row = ro.approach("ga-after")
+        exact, rough = row.batch_loss(logits, sets), row.batch_loss(logits.float(), sets)
+        assert torch.allclose(rough.double(), exact, rtol=1e-4)
+        assert torch.allclose(exact, ro.approach("free-after").batch_loss(logits, sets))
 
 
 def test_bad_transition_matrices_are_refused() -> None:

@@ -116,3 +116,20 @@ def test_theorem_4_shrinks_with_more_data_and_larger_sets() -> None:
         more = error_bound(1.0, k, s, counts * 4, 0.05, 2.0, one).value
         assert more == pytest.approx(values[-1] / 2)
     assert values == sorted(values, reverse=True)
+
+
+def test_theorem_4_refuses_what_makes_no_sense() -> None:
+    one = partial(linear_complexity, weight_norm=1, feature_norm=1)
+    assert error_bound(1.0, 3, "paper", [0, 0], 0.1, 2.0, one).value == math.inf
+    with pytest.raises(ro.LabelError, match="neither can be negative"):
+        error_bound(-1.0, 3, "paper", [1, 1], 0.1, 2.0, one)
+    with pytest.raises(ro.LabelError, match="give one number, or 3"):
+        error_bound(1.0, 3, "paper", [1, 1], 0.1, 2.0, lambda n: [1.0 / n] * 7)
+    with pytest.raises(TypeError):
+        purity(10, 8.7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="0 < q <= 1"):
+        bound("gce", q=2.0)
+    with pytest.raises(ro.LabelError, match="size 3 is impossible"):
+        ro.theory.every_set(3, 3)
+    with pytest.raises(ro.LabelError, match="give k probabilities"):
+        ro.theory.set_distribution([1, 1, 1], "paper")

@@ -1,7 +1,7 @@
 """Ordinary losses as per-class matrices: entry y is the loss if class y were the label.
 
-They enter the paper's tables through the unbiased estimator, Eq. 10. `bounds` gives the least upper
-bound (Appendix D) and the least Lipschitz constant in the logits.
+They enter the paper's tables through the unbiased estimator, Eq. 10. Options may be tensors that
+broadcast against the logits, one value per stacked model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,39 @@ __all__ = ["cce", "gce", "mae", "mse", "phuber", "zero_one"]
 
 _ROOT = math.sqrt(2)
 
+# Each returns the least upper bound (Appendix D) and the least Lipschitz constant in the logits.
+
+
+def _mae_bounds() -> tuple[float, float]:
+    return 2.0, 1 / _ROOT
+
+
+def _mse_bounds() -> tuple[float, float]:
+    return 2.0, 16 * _ROOT / 27
+
+
+def _gce_bounds(q: float = 0.7) -> tuple[float, float]:
+    if not 0 < q <= 1:
+        raise ValueError(f"gce needs 0 < q <= 1, got q={q}")
+    return 1 / q, _ROOT * (q / (1 + q)) ** q / (1 + q)
+
+
+def _phuber_bounds(tau: float = 10.0) -> tuple[float, float]:
+    if not 0 < tau < math.inf:
+        raise ValueError(f"phuber needs tau > 0, got tau={tau}")
+    return math.log(tau) + 1, _ROOT * (1 - 1 / tau) if tau >= 2 else _ROOT * tau / 4
+
+
+def _cce_bounds() -> tuple[float, float]:
+    return math.inf, _ROOT
+
 
 @register(
     "mae",
     kind="base",
     family="bounded",
     paper="Feng et al. 2020, Section 4.3",
-    bounds=lambda: (2.0, 1 / _ROOT),
+    bounds=_mae_bounds,
 )
 def mae(logits: Tensor) -> Tensor:
     r"""Mean absolute error, :math:`2 - 2p_y`. Symmetric: the classes sum to :math:`2k-2`."""
@@ -36,7 +62,7 @@ def mae(logits: Tensor) -> Tensor:
     kind="base",
     family="bounded",
     paper="Feng et al. 2020, Section 4.3",
-    bounds=lambda: (2.0, 16 * _ROOT / 27),
+    bounds=_mse_bounds,
 )
 def mse(logits: Tensor) -> Tensor:
     r"""Mean square error, :math:`1 - 2p_y + \sum_j p_j^2`."""
@@ -49,12 +75,10 @@ def mse(logits: Tensor) -> Tensor:
     kind="base",
     family="bounded",
     paper="Zhang and Sabuncu 2018",
-    bounds=lambda q=0.7: (1 / q, _ROOT * (q / (1 + q)) ** q / (1 + q)),
+    bounds=_gce_bounds,
 )
 def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
     r"""Generalised cross entropy, :math:`(1 - p_y^q)/q` with :math:`0 < q \le 1`."""
-    if isinstance(q, float | int) and not 0 < q <= 1:
-        raise ValueError(f"gce needs 0 < q <= 1, got q={q}")
     return -torch.expm1(q * logits.log_softmax(-1)) / q
 
 
@@ -64,20 +88,15 @@ def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
     family="bounded",
     paper="Menon et al. 2020",
     label="PHuber-CE",
-    bounds=lambda tau=10.0: (
-        math.log(tau) + 1,
-        _ROOT * (1 - 1 / tau) if tau >= 2 else _ROOT * tau / 4,
-    ),
+    bounds=_phuber_bounds,
 )
-def phuber(logits: Tensor, *, tau: float = 10.0) -> Tensor:
+def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
     r"""Partially Huberised cross entropy: :math:`-\log p_y`, continued linearly below 1/τ.
 
     :math:`-\log p_y` if :math:`p_y \ge 1/\tau`, else :math:`-\tau p_y + \log\tau + 1`; with the
     exponential linear unit this is :math:`\log\tau - \mathrm{ELU}(\log p_y + \log\tau)`.
     """
-    if tau <= 0:
-        raise ValueError(f"phuber needs tau > 0, got tau={tau}")
-    kink = math.log(tau)
+    kink = tau.log() if isinstance(tau, Tensor) else math.log(tau)
     return kink - elu(logits.log_softmax(-1) + kink)
 
 
@@ -86,7 +105,7 @@ def phuber(logits: Tensor, *, tau: float = 10.0) -> Tensor:
     kind="base",
     family="unbounded",
     paper="Feng et al. 2020, Section 4.3",
-    bounds=lambda: (math.inf, _ROOT),
+    bounds=_cce_bounds,
 )
 def cce(logits: Tensor) -> Tensor:
     r"""Categorical cross entropy, :math:`-\log p_y`; unbounded."""

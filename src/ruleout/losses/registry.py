@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ruleout.labels.errors import nearest
 
-__all__ = ["Kind", "Loss", "as_tensors", "get", "names", "register", "unbiased"]
+__all__ = ["Kind", "Loss", "as_tensors", "get", "names", "register", "to_lead", "unbiased"]
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
 
@@ -55,6 +55,9 @@ class Loss:
     one: Callable[..., Tensor] | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __call__(self, logits: Tensor, excluded: Any = None) -> Tensor:
         """Return the loss per example, ``[..., B]``; of a single-label loss ``[..., B, k]``.
@@ -101,10 +104,11 @@ class Loss:
 
     def with_options(self, **options: Any) -> Loss:
         """Return the same loss with other values for its keyword arguments."""
+        if not options:
+            return self
+        parameters = inspect.signature(self.function).parameters.values()
         known = {
-            name
-            for name, parameter in inspect.signature(self.function).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
+            parameter.name for parameter in parameters if parameter.default is not parameter.empty
         }
         for name in options:
             if name not in known:
@@ -112,7 +116,10 @@ class Loss:
                 raise ValueError(
                     f"loss {self.name!r} has no option {name!r}; {nearest(name, known, say)}"
                 )
-        return replace(self, options={**self.options, **options})
+        changed = replace(self, options={**self.options, **options})
+        if self.bounds is not None and not any(isinstance(v, Tensor) for v in options.values()):
+            changed._bounds()  # raises for values that make no sense
+        return changed
 
 
 def register(
@@ -203,7 +210,10 @@ def unbiased(matrix: Tensor, excluded: Any) -> Tensor:
 
 
 def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
-    """Check the shapes; bring `excluded` to 0 and 1 in the dtype and on the device of `logits`."""
+    """Check the shapes; bring `excluded` to 0 and 1 in the dtype and on the device of `logits`.
+
+    Leading dimensions of either are shared by both.
+    """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a floating-point torch tensor [..., B, k]")
     mask = excluded if isinstance(excluded, Tensor) else torch.from_numpy(_array(excluded))
@@ -212,7 +222,20 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
             f"logits {tuple(logits.shape)} and excluded {tuple(mask.shape)} "
             "must both end in [B, k] of the same size"
         )
+    if mask.ndim > 2:
+        logits, mask = torch.broadcast_tensors(logits, mask)  # type: ignore[no-untyped-call]
     return logits, mask.to(logits)
+
+
+def to_lead(values: Any, logits: Tensor, last: int, what: str) -> Tensor:
+    """Bring `values` to a tensor like `logits`, whose last dimension is that of `logits[last]`."""
+    tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, float))
+    wanted = (*logits.shape[:-2], logits.shape[last])
+    short = tensor.ndim == 0 or tensor.ndim > len(wanted) or tensor.shape[-1] != wanted[-1]
+    pairs = zip(reversed(tensor.shape), reversed(wanted), strict=False)
+    if short or any(a not in (1, b) for a, b in pairs):
+        raise ValueError(f"{what} is {tuple(tensor.shape)}, but must fit {wanted}")
+    return tensor.to(logits)
 
 
 def _array(excluded: Any) -> NDArray[np.bool_]:

@@ -3,7 +3,8 @@
 `excluded` is 0 or 1 in the dtype of the logits, so that masks multiply instead of branching. The
 two functions at the heart, :func:`log_odds` and :func:`log_complement`, have their gradients
 written out: they then touch memory about half as often as autograd would, which is what their time
-is made of. Second derivatives, `torch.func.grad` and `torch.vmap` work as for any other function.
+is made of. Higher derivatives, `torch.func.grad` and `torch.vmap` work as for any other function;
+forward mode (`torch.func.jvp`, `torch.func.hessian`) does not.
 """
 
 from __future__ import annotations
@@ -65,14 +66,15 @@ class _LogOdds(_AnyLead):
         low, tiny = _low(logits), torch.finfo(logits.dtype).tiny
         left = 1 - excluded
         mass = torch.add(logits, excluded, alpha=low)
-        top = mass.amax(-1, keepdim=True)
-        gap = torch.add(logits, left, alpha=low, out=mass).amax(-1, keepdim=True).sub_(top)
-        torch.addcmul(top, gap, excluded, out=mass)
+        top_in = mass.amax(-1, keepdim=True)
+        top_out = torch.add(logits, left, alpha=low, out=mass).amax(-1, keepdim=True)
+        torch.mul(top_in, left, out=mass).addcmul_(top_out, excluded)
         torch.sub(logits, mass, out=mass).exp_()
         # The least value is reached only by rows that rule out nothing, or everything.
         inside = left.mul_(mass).sum(-1, keepdim=True).clamp_(min=tiny)
         outside = torch.mul(mass, excluded, out=left).sum(-1, keepdim=True).clamp_(min=tiny)
-        return (inside.log() - outside.log() - gap).squeeze(-1), mass, inside, outside
+        odds = inside.log() - outside.log() + (top_in - top_out)
+        return odds.squeeze(-1), mass, inside, outside
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
@@ -126,10 +128,10 @@ class _LogComplement(_AnyLead):
             weight = (slope * (-log_complement(logits)).exp()).scatter(-1, top, 0.0)
             return p * (weight.sum(-1, keepdim=True) - all_slopes - weight) + best * rivals
         norm = 1 + ratio * total
-        weight = (total - mass).mul_(ratio).add_(1)
-        torch.div(slope, weight, out=weight).mul_(norm).scatter_(-1, top, 0.0)
+        weight = slope / (total - mass).mul_(ratio).add_(1)
+        weight.mul_(norm).scatter_(-1, top, 0.0)
         whole = weight.sum(-1, keepdim=True) - all_slopes
-        torch.sub(whole, weight, out=weight).mul_(ratio / norm).add_(best / total).mul_(mass)
+        weight.neg_().add_(whole).mul_(ratio / norm).add_(best / total).mul_(mass)
         return weight.scatter_(-1, top, whole / norm)
 
     @staticmethod

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, relu
 
-from ruleout.losses.registry import as_tensors, register
+from ruleout.losses.registry import as_tensors, register, to_lead
 from ruleout.losses.space import log_odds, sizes
 
 __all__ = ["answered", "clpl", "exp", "exp_text", "log", "log_text"]
@@ -95,5 +94,5 @@ def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
         ``[..., B]``.
     """
     matrix, mask = as_tensors(matrix, excluded)
-    q = torch.as_tensor(rate).to(matrix).unsqueeze(-1)
+    q = to_lead(rate, matrix, -2, "rate").unsqueeze(-1)
     return (matrix * (1 - mask - q) / (1 - q)).sum(-1)

@@ -76,10 +76,15 @@ def _nn(parts: Tensor, _counts: Tensor) -> Tensor:
 
 
 def _ga(parts: Tensor, counts: Tensor) -> Tensor:
-    """Descend while all parts are non-negative, else ascend on the negative ones."""
+    """Descend while all parts are non-negative, else ascend on the negative ones.
+
+    A part that is zero by the formula (at s = k-1, say) comes out as plus or minus a few units in
+    the last place; such a part is not negative.
+    """
     scaled = counts * parts
+    rounding = 32 * torch.finfo(parts.dtype).eps * scaled.abs().amax(-1)
     ascend = -scaled.clamp(max=0).sum(-1)
-    return torch.where(scaled.amin(-1) < 0, ascend, parts.sum(-1))
+    return torch.where(scaled.amin(-1) < -rounding, ascend, parts.sum(-1))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -12,13 +11,12 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels.errors import nearest
-from ruleout.losses.registry import Loss, as_tensors
+from ruleout.losses.registry import Loss, as_tensors, to_lead
 from ruleout.methods.rules import RULES, Rule
 
 __all__ = ["PAPER", "Approach", "Form", "approach", "approaches"]
 
 Form: TypeAlias = Literal["whole", "pairs-before", "pairs-after"]
-Scalar: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
 _PAIRS = ("ga", "nn", "free", "pc", "forward")
 
@@ -43,8 +41,10 @@ class Approach:
 
     Attributes
     ----------
-    name, label
-        The name in code (``"ga-before"``), and the one in the paper's tables (``"GA"``).
+    name
+        The name in code, such as ``"ga-before"``.
+    label
+        The name in the paper's tables, such as ``"GA"``.
     family
         The group of rows: ``upper-bound``, ``bounded``, ``unbounded``, ``before-shuffle``,
         ``after-shuffle``, ``partial-label``.
@@ -54,6 +54,8 @@ class Approach:
         are shuffled, and the batch is decomposed.
     paper
         Where it was published.
+    source
+        The loss, or the rule for a whole batch.
     """
 
     name: str
@@ -61,7 +63,7 @@ class Approach:
     family: str
     form: Form
     paper: str
-    scalar: Scalar
+    source: Loss | Rule
 
     def batch_loss(
         self, logits: Tensor, excluded: Any, *, prior: Any = None, weight: Any = None
@@ -81,8 +83,8 @@ class Approach:
             batch. Hand it in when training GA: the noise of a batch's own shares makes parts of
             the risk negative, and GA then ascends all the time.
         weight
-            ``[..., B]``: weights of the rows. A weight of 2 counts as the row twice, and a row that
-            rules nothing out does not count.
+            ``[..., B]``: weights of the rows, not negative. A weight of 2 counts as the row twice,
+            and a row that rules nothing out does not count.
 
         Returns
         -------
@@ -97,36 +99,43 @@ class Approach:
         >>> approach("log").batch_loss(logits, excluded)
         tensor(0.9514)
         """
-        tensors = as_tensors(logits, excluded)
+        scores, mask = as_tensors(logits, excluded)
         if self.form == "pairs-before" and not isinstance(excluded, Tensor):
-            _check_single(tensors[1])
-        b, k = logits.shape[-2:]
-        shares = None if prior is None else _check_last(prior, k, "prior", "k").to(logits)
-        weights = None if weight is None else _check_last(weight, b, "weight", "B").to(logits)
+            _check_single(mask)
+        shares = None if prior is None else to_lead(prior, scores, -1, "prior")
+        weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if shares is not None and shares.device.type == "cpu":
             _check_shares(shares)
-        return self.scalar(*tensors, shares, weights)
+        if isinstance(self.source, Rule):
+            return self.source(scores, mask, shares, weights)
+        if self.form == "whole" or (self.source.one is not None and self.form == "pairs-before"):
+            return _over_rows(self.source.per_example(scores, mask), mask, weights)
+        return _over_pairs(self.source.matrix(scores), mask, weights)
 
 
 def _check_single(mask: Tensor) -> None:
-    sizes = mask.sum(-1)
-    if (sizes > 1).any():
+    most = int(mask.sum(-1).max()) if mask.numel() else 1
+    if most > 1:
         raise ValueError(
-            f"a row rules out {int(sizes.max())} classes, but this approach takes one per row; "
+            f"a row rules out {most} classes, but this approach takes one per row; "
             "decompose with sets.pairs(), or use the approach's -after form"
         )
-
-
-def _check_last(values: Any, size: int, what: str, letter: str) -> Tensor:
-    tensor = torch.as_tensor(values)
-    if tensor.ndim == 0 or tensor.shape[-1] != size:
-        raise ValueError(f"{what} is {tuple(tensor.shape)}, but must end in [{letter}] = [{size}]")
-    return tensor
 
 
 def _check_shares(prior: Tensor) -> None:
     if (prior < 0).any() or ((prior.sum(-1) - 1).abs() > 1e-3).any():
         raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
+
+
+def _over_rows(values: Tensor, excluded: Tensor, weight: Tensor | None) -> Tensor:
+    """Take the weighted mean over rows ``[..., B]``; a row that rules nothing out says nothing."""
+    says = excluded.amax(-1)
+    return _mean(values, says if weight is None else says * weight, (-1,))
+
+
+def _over_pairs(values: Tensor, excluded: Tensor, weight: Tensor | None) -> Tensor:
+    """Take the weighted mean over pairs ``[..., B, k]``."""
+    return _mean(values, excluded if weight is None else excluded * weight.unsqueeze(-1), (-2, -1))
 
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
@@ -136,48 +145,21 @@ def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
     return (weight * values).sum(over) / weight.sum(over).clamp(min=tiny)
 
 
-def _over_rows(
-    loss: Loss, logits: Tensor, excluded: Tensor, _prior: Tensor | None, weight: Tensor | None
-) -> Tensor:
-    says = excluded.amax(-1)  # a row that rules nothing out says nothing
-    weight = says if weight is None else says * weight
-    return _mean(loss.per_example(logits, excluded), weight, (-1,))
-
-
-def _over_pairs(
-    loss: Loss, logits: Tensor, excluded: Tensor, _prior: Tensor | None, weight: Tensor | None
-) -> Tensor:
-    pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
-    return _mean(loss.matrix(logits), pairs, (-2, -1))
-
-
-def _rows_of(loss: Loss) -> Iterator[Approach]:
-    if loss.kind != "single":
-        scalar = partial(_over_rows, loss)
-        yield Approach(loss.name, loss.label, loss.family, "whole", loss.paper, scalar)
-    elif loss.name == "free":
-        return  # the batch rule FREE is the row; the loss is Eq. 3 for one example
+def _rows_of(source: Loss | Rule) -> Iterator[Approach]:
+    name, label, paper = source.name, source.label, source.paper
+    if isinstance(source, Loss) and source.kind != "single":
+        yield Approach(name, label, source.family, "whole", paper, source)
+    elif name in RULES and isinstance(source, Loss):
+        if name != "free":  # the loss FREE is Eq. 3 for one example, the rule is the row
+            raise ValueError(f"{name!r} is the name of a batch rule; rename your loss")
     else:
-        if loss.name in RULES:
-            raise ValueError(f"{loss.name!r} is the name of a batch rule; rename your loss")
-        before, after = partial(_over_rows, loss), partial(_over_pairs, loss)
-        yield from _decomposed(loss.name, loss.label, loss.paper, before, after)
-
-
-def _rows_of_rule(rule: Rule) -> Iterator[Approach]:
-    yield from _decomposed(rule.name, rule.label, rule.paper, rule, rule)
-
-
-def _decomposed(
-    name: str, label: str, paper: str, before: Scalar, after: Scalar
-) -> Iterator[Approach]:
-    yield Approach(f"{name}-before", label, "before-shuffle", "pairs-before", paper, before)
-    yield Approach(f"{name}-after", label, "after-shuffle", "pairs-after", paper, after)
+        yield Approach(f"{name}-before", label, "before-shuffle", "pairs-before", paper, source)
+        yield Approach(f"{name}-after", label, "after-shuffle", "pairs-after", paper, source)
 
 
 def _table() -> dict[str, Approach]:
-    rows = {row.name: row for rule in RULES.values() for row in _rows_of_rule(rule)}
-    rows |= {row.name: row for name in losses.names() for row in _rows_of(losses.get(name))}
+    sources: list[Loss | Rule] = [*RULES.values(), *map(losses.get, losses.names())]
+    rows = {row.name: row for source in sources for row in _rows_of(source)}
     return {name: rows.pop(name) for name in PAPER} | rows
 
 
@@ -209,10 +191,10 @@ def approach(name: str, **options: Any) -> Approach:
         if f"{name.lower()}-before" in table:
             say = f"did you mean '{name.lower()}-before' or '{name.lower()}-after'?"
         raise ValueError(f"unknown approach {name!r}; {say}")
+    row = table[name]
     if not options:
-        return table[name]
-    base = name.removesuffix("-before").removesuffix("-after")
-    if base in RULES:
+        return row
+    if isinstance(row.source, Rule):
         raise ValueError(f"approach {name!r} has no options")
-    rows = _rows_of(losses.get(base if base in losses.names() else name, **options))
-    return next(row for row in rows if row.name == name)
+    rows = _rows_of(row.source.with_options(**options))
+    return next(other for other in rows if other.name == name)

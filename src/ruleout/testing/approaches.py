@@ -9,7 +9,16 @@ from typing import Any
 import torch
 
 from ruleout.methods import Approach, approach
-from ruleout.testing.cases import cases, expect, extreme_cases, gradient_of, make, same
+from ruleout.testing.cases import (
+    cases,
+    close,
+    expect,
+    extreme_cases,
+    gradient_of,
+    make,
+    same,
+    shuffled,
+)
 
 __all__ = ["APPROACH_CHECKS", "check_approach"]
 
@@ -59,14 +68,24 @@ def finite(row: Approach) -> None:
         expect(bool(slope.isfinite().all()), f"gradient is not finite at {case.name}")
 
 
+def precision(row: Approach) -> None:
+    """Single precision agrees with double, and the logits matter."""
+    steepest = 0.0
+    for case in cases(_is_single(row)):
+        wanted, slope = gradient_of(partial(row.batch_loss, excluded=case.excluded), case.logits)
+        close(row.batch_loss(case.logits.float(), case.excluded), wanted, case.name)
+        steepest = max(steepest, float(slope.abs().max()))
+    expect(steepest > 0, "the gradient is zero everywhere")
+
+
 def class_order(row: Approach) -> None:
     """Renaming the classes changes nothing."""
-    case = make(5, single=_is_single(row))
-    order = torch.tensor([3, 0, 4, 1, 2])
-    prior = torch.tensor([0.1, 0.3, 0.2, 0.25, 0.15], dtype=torch.float64)
-    value = row.batch_loss(case.logits, case.excluded, prior=prior)
-    turned = row.batch_loss(case.logits[:, order], case.excluded[:, order], prior=prior[order])
-    same(turned, value, "the order of the classes matters")
+    for k in (3, 5, 12):
+        case, order = make(k, single=_is_single(row)), shuffled(k)
+        prior = (1 + torch.arange(k, dtype=torch.float64)).softmax(-1)
+        value = row.batch_loss(case.logits, case.excluded, prior=prior)
+        turned = row.batch_loss(case.logits[:, order], case.excluded[:, order], prior=prior[order])
+        same(turned, value, "the order of the classes matters")
 
 
 def row_order(row: Approach) -> None:
@@ -101,13 +120,15 @@ def empty_rows(row: Approach) -> None:
 
 
 def inputs(row: Approach) -> None:
-    """Masks of any dtype are accepted and left alone; wrong shapes are refused."""
+    """Masks of any dtype are accepted, nothing is changed, wrong shapes are refused."""
     case = make(4, single=_is_single(row))
-    before = case.logits.clone()
-    value = row.batch_loss(case.logits, case.excluded)
-    for mask in (case.excluded.int(), case.excluded.double(), case.excluded.numpy()):
-        same(row.batch_loss(case.logits, mask), value, "the dtype of excluded matters")
+    before, mask = case.logits.clone(), case.excluded.double()
+    value = row.batch_loss(case.logits, mask)
+    for other in (case.excluded, case.excluded.int(), case.excluded.numpy()):
+        same(row.batch_loss(case.logits, other), value, "the dtype of excluded matters")
     expect(torch.equal(before, case.logits), "the logits were changed")
+    expect(torch.equal(mask, case.excluded.double()), "excluded was changed")
+    expect(torch.equal(row.batch_loss(case.logits, mask), value), "a second call differs")
     try:
         row.batch_loss(case.logits, case.excluded[:, :-1])
     except ValueError:
@@ -120,6 +141,7 @@ APPROACH_CHECKS: tuple[Callable[[Approach], None], ...] = (
     stacked_equals_serial,
     gradient,
     finite,
+    precision,
     class_order,
     row_order,
     weights,

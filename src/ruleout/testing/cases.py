@@ -10,7 +10,17 @@ from torch import Tensor
 
 from ruleout.labels import draw
 
-__all__ = ["Case", "cases", "expect", "extreme_cases", "gradient_of", "make", "same"]
+__all__ = [
+    "Case",
+    "cases",
+    "close",
+    "expect",
+    "extreme_cases",
+    "gradient_of",
+    "make",
+    "same",
+    "shuffled",
+]
 
 CLOSE = 1e-10
 
@@ -42,7 +52,7 @@ def make(
 
 def cases(single: bool) -> Iterator[Case]:
     """Yield batches with mixed sizes, with every fixed size, and with classes absent."""
-    for k in (2, 3, 5):
+    for k in (2, 3, 5, 12):
         yield make(k, single=single)
         if not single:
             yield from (make(k, s) for s in range(1, k))
@@ -74,6 +84,18 @@ def same(a: Tensor, b: Tensor, sentence: str) -> None:
     scale = 1 + b.abs().max().item() if b.numel() else 1.0
     gap = (a - b).abs().max().item() if b.numel() else 0.0
     expect(gap <= CLOSE * scale, f"{sentence}: they differ by {gap:.3g}")
+
+
+def close(rough: Tensor, exact: Tensor, name: str) -> None:
+    """Raise unless a result in float32 agrees with the one in float64."""
+    gap = (rough.double() - exact).abs().max().item()
+    scale = 1 + exact.abs().max().item()
+    expect(gap <= 1e-4 * scale, f"float32 differs from float64 by {gap:.3g} at {name}")
+
+
+def shuffled(k: int) -> Tensor:
+    """Return a random order of k classes, always the same one."""
+    return torch.randperm(k, generator=torch.Generator().manual_seed(k))
 
 
 def gradient_of(value: Callable[[Tensor], Tensor], logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from ruleout.losses import Loss, get
-from ruleout.testing.cases import Case, cases, expect, extreme_cases, gradient_of, make, same
+from ruleout.testing.cases import (
+    Case,
+    cases,
+    close,
+    expect,
+    extreme_cases,
+    gradient_of,
+    make,
+    same,
+    shuffled,
+)
 
 __all__ = ["LOSS_CHECKS", "check_loss"]
 
@@ -40,11 +50,31 @@ def rows_apart(loss: Loss) -> None:
 
 def class_order(loss: Loss) -> None:
     """Renaming the classes renames the entries and changes nothing else."""
-    case = make(5)
-    order = torch.tensor([3, 0, 4, 1, 2])
-    turned = loss(case.logits[:, order], case.excluded[:, order])
-    value = _values(loss, case)
-    same(turned, value[:, order] if loss.kind == "single" else value, "the order matters")
+    for k in (3, 5, 12):
+        case, order = make(k), shuffled(k)
+        turned = loss(case.logits[:, order], case.excluded[:, order])
+        value = _values(loss, case)
+        same(turned, value[:, order] if loss.kind == "single" else value, "the order matters")
+
+
+def stacked_equals_serial(loss: Loss) -> None:
+    """A stack of models gives each model's own values."""
+    case = make(5, lead=(3, 2))
+    stacked = _values(loss, case)
+    for i in range(3):
+        for j in range(2):
+            alone = loss(case.logits[i, j], case.excluded)
+            same(stacked[i, j], alone, "stacked and serial values differ")
+
+
+def precision(loss: Loss) -> None:
+    """Single precision agrees with double, and the logits matter."""
+    steepest = 0.0
+    for case in cases(single=False):
+        close(loss(case.logits.float(), case.excluded), _values(loss, case), case.name)
+        _, slope = gradient_of(lambda f, e=case.excluded: loss(f, e).square(), case.logits)  # type: ignore[misc]
+        steepest = max(steepest, float(slope.abs().max()))
+    expect(steepest > 0, "the gradient is zero everywhere")
 
 
 def finite(loss: Loss) -> None:
@@ -79,7 +109,9 @@ LOSS_CHECKS: tuple[Callable[[Loss], None], ...] = (
     shape,
     rows_apart,
     class_order,
+    stacked_equals_serial,
     finite,
+    precision,
     gradient,
     one,
 )

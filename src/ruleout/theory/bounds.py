@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ def purity(k: int, s: int, *, decomposed: bool = False) -> float:
     >>> purity(10, 8), purity(10, 8, decomposed=True)
     (0.5, 0.1111111111111111)
     """
-    size_law(int(s), k)  # raises unless 1 <= s <= k - 1
+    size_law(operator.index(s), k)  # raises unless 1 <= s <= k - 1
     return 1 / (k - 1) if decomposed else 1 / (k - s)
 
 
@@ -116,7 +117,7 @@ def error_bound(
         p(s), see :func:`ruleout.size_law`.
     counts
         :math:`n_1, \dots, n_{k-1}`: how many examples have each size. Sizes without examples are
-        left out and listed in the result.
+        left out and listed in the result; without any the bound is infinite.
     delta
         Between 0 and 1.
     bound
@@ -139,6 +140,8 @@ def error_bound(
         )
     if not 0 < delta < 1:
         raise LabelError(f"delta is {delta}", "choose it between 0 and 1")
+    if not (rho >= 0 and bound >= 0):
+        raise LabelError(f"rho is {rho}, bound is {bound}", "neither can be negative")
     j = np.arange(1, k)
     seen = (n > 0) & (p > 0)
     total = np.array(
@@ -148,10 +151,13 @@ def error_bound(
     spread = np.sqrt(np.log(2 * (k - 1) / delta) / 2)
     second = np.zeros(k - 1)
     second[seen] = (p * (4 * k - 4 * j - 2))[seen] * bound * spread / np.sqrt(n[seen])
+    value = float(first.sum() + second.sum()) if seen.any() else math.inf
     missing = tuple(int(size) for size in j[(n == 0) & (p > 0)])
-    return ErrorBound(float(first.sum() + second.sum()), first, second, missing)
+    return ErrorBound(value, first, second, missing)
 
 
 def _total(complexities: Any, k: int) -> float:
     values = np.asarray(complexities, np.float64)
+    if values.shape not in ((), (k,)):
+        raise LabelError(f"the complexity has shape {values.shape}", f"give one number, or {k}")
     return float(k * values) if values.ndim == 0 else float(values.sum())

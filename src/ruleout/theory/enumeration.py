@@ -29,6 +29,8 @@ def every_set(k: int, s: int | None = None) -> Mask:
     """
     if not 2 <= k <= 20:
         raise LabelError(f"{k} classes cannot be enumerated", "use k from 2 to 20")
+    if s is not None:
+        size_law(s, k)  # raises unless 1 <= s <= k - 1
     sizes = range(1, k) if s is None else [s]
     chosen = [members for size in sizes for members in combinations(range(k), size)]
     mask = np.zeros((len(chosen), k), np.bool_)
@@ -55,12 +57,19 @@ def set_distribution(posterior: Any, law: Law) -> tuple[Mask, Vector]:
     >>> float(round(p.sum(), 12))  # Theorem 1
     1.0
     """
-    truth = np.asarray(posterior, np.float64)
+    truth = _posterior(posterior)
     k = len(truth)
     sets = every_set(k)
     s = sets.sum(1)
     ways = np.array([comb(k - 1, int(size)) for size in s])
     return sets, size_law(law, k)[s - 1] / ways * (~sets @ truth)
+
+
+def _posterior(values: Any) -> Vector:
+    truth = np.asarray(values, np.float64)
+    if truth.ndim != 1 or not (truth >= 0).all() or abs(truth.sum() - 1) > 1e-6:
+        raise LabelError(f"the posterior is {truth.tolist()}", "give k probabilities, sum 1")
+    return truth
 
 
 def proposals(k: int, law: Law) -> tuple[Mask, Vector]:
@@ -90,7 +99,7 @@ def answer_outcomes(posterior: Any, law: Law, questions: int = 1) -> Outcomes:
     >>> float(round(outcomes.probabilities.sum(), 12))
     1.0
     """
-    truth = np.asarray(posterior, np.float64)
+    truth = _posterior(posterior)
     k = len(truth)
     asked, chance = proposals(k, law)
     rate = wrong_class_rate(asked.sum(1), k)
