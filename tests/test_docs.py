@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,11 @@ def test_every_public_name_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", ro.losses.names())
 def test_every_loss_is_documented(name: str) -> None:
-    assert ro.losses.get(name).function.__name__ in API.read_text()
-    assert ro.losses.get(name).function.__doc__
+    function = ro.losses.get(name).function
+    module = sys.modules[function.__module__]
+    assert function.__name__ in module.__all__
+    assert f"automodule:: {module.__name__}" in API.read_text()
+    assert function.__doc__
 
 
 def test_readme_names_the_two_commands() -> None:

@@ -31,7 +31,7 @@ def _histogram(sets: LabelSets) -> tuple[list[str], list[int]]:
 
 def _summary(sets: LabelSets) -> str:
     n, k = sets.shape
-    return f"{n:,} rows, {k} classes" + (
+    return f"{n:,} row{'' if n == 1 else 's'}, {k} classes" + (
         f", {sets.sizes.mean():.2f} ruled out on average" if n else ""
     )
 
@@ -61,6 +61,7 @@ def as_html(sets: LabelSets) -> str:
     )
     return (
         f"<div><b>LabelSets</b> {_summary(sets)}<br><small>classes: {escape(shown(sets.classes))}"
-        f'</small><br><svg width="{len(labels) * step}" height="{height + 14}" role="img" '
+        f'</small><br><svg width="{len(labels) * step}" height="{height + 14}" '
+        f'style="overflow: visible" role="img" '
         f'aria-label="rows per number of classes ruled out">{bars}</svg></div>'
     )
