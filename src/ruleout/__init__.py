@@ -12,6 +12,7 @@ from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, propose
 if TYPE_CHECKING:
     from ruleout import losses, testing, theory
     from ruleout.methods import approach, approaches
+    from ruleout.selection import criterion
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "answer",
     "approach",
     "approaches",
+    "criterion",
     "draw",
     "labels",
     "losses",
@@ -35,6 +37,7 @@ __all__ = [
 _LATE = {  # name: the module it is, or is found in
     "approach": "ruleout.methods",
     "approaches": "ruleout.methods",
+    "criterion": "ruleout.selection",
     "losses": "ruleout.losses",
     "testing": "ruleout.testing",
     "theory": "ruleout.theory",
