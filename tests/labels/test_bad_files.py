@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -114,17 +115,17 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "csv class list",
-        given("a.csv", '# classes: ["cat", \nexcluded\ncat\n'),
+        given("a.csv", 'excluded,"classes: [""cat"", "\ncat,\n'),
         "a.csv, line 1: this is not valid JSON; mend or remove it",
     ),
     (
         "csv class list object",
-        given("a.csv", '# classes: {"a": 1}\nexcluded\ncat\n'),
+        given("a.csv", 'excluded,"classes: {""a"": 1}"\ncat,\n'),
         "a.csv: the file's class list is not a list; mend it, or write the file again",
     ),
     (
         "csv other classes",
-        given("a.csv", '# classes: ["cat", "dog"]\nexcluded\ncat\n', classes=ANIMALS),
+        given("a.csv", 'excluded,"classes: [""cat"", ""dog""]"\ncat,\n', classes=ANIMALS),
         "a.csv: the classes are 'cat', 'dog', not 'cat', 'dog', 'bird', 'fish'; use the same class names in the same order",
     ),
     (
@@ -339,10 +340,15 @@ def test_foreign_files_are_read(tmp_path: Path) -> None:
     assert LabelSets.read(tmp_path / "a.npz", classes=ANIMALS) == expected
 
 
-def test_a_spreadsheet_may_quote_the_class_list(tmp_path: Path) -> None:
+def test_our_csv_is_plain_to_other_programs(tmp_path: Path) -> None:
+    """One header row, the names where anybody looks for them; saved again, it still reads."""
     path = tmp_path / "a.csv"
-    path.write_text('"# classes: [""cat"", ""dog""]"\nexcluded\ncat\n')
-    assert LabelSets.read(path) == LabelSets.from_lists([["cat"]], ["cat", "dog"])
+    sets = LabelSets.from_lists([["cat", "dog"], ["bird"]], ANIMALS)
+    sets.write(path)
+    frame = pd.read_csv(path)
+    assert frame["excluded"].tolist() == ["cat|dog", "bird"]
+    frame.assign(id=[7, 8]).to_csv(path, index=False)
+    assert LabelSets.read(path) == sets
 
 
 def test_blank_lines_are_rows_in_one_column_and_nothing_at_the_end(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -26,7 +27,7 @@ from ruleout.labels.sets import LabelSets
 
 __all__ = ["read_csv", "read_jsonl", "write_csv", "write_jsonl"]
 
-_MARK = "# classes: "  # first line of our CSV files; the rest of the line is a JSON list
+_MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
 _CELL = 131_072  # longest cell that Python's csv module reads
 
 
@@ -41,28 +42,23 @@ def _lines(file: Path) -> Iterator[str]:
 
 def read_csv(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read a CSV file whose column holds names separated by ``|``."""
-    lines = _lines(file)
-    first, inside, above = next(lines, ""), None, 0
-    if first.startswith('"' + _MARK):  # a spreadsheet saved it again, in quotes
-        first = next(csv.reader([first]))[0]
-    if first.startswith(_MARK):
-        inside, first, above = parse_json(first[len(_MARK) :], line=1), next(lines, ""), 1
-    table = csv.reader(chain([first], lines), strict=True)
+    table = csv.reader(_lines(file), strict=True)
     try:
         header = next(table, [])
         place = find(column, header)
-        classes = settle(inside, wanted)
-        return build(_cells(table, len(header), place, above), classes, column, unlabelled)
+        lists = [name.removeprefix(_MARK) for name in header if name.startswith(_MARK)]
+        classes = settle(parse_json(lists[0], line=1) if lists else None, wanted)
+        return build(_cells(table, len(header), place), classes, column, unlabelled)
     except csv.Error as error:
         raise LabelError(
-            f"this is not valid CSV ({error})", "mend the quotes", line=table.line_num + above
+            f"this is not valid CSV ({error})", "mend the quotes", line=table.line_num
         ) from None
 
 
-def _cells(table: Any, width: int, place: int, above: int) -> Iterator[Row]:
+def _cells(table: Any, width: int, place: int) -> Iterator[Row]:
     row, blank = 0, []
     for cells in table:
-        line = table.line_num + above
+        line = table.line_num
         if not cells:
             blank.append(line)
             continue
@@ -82,16 +78,19 @@ def _cells(table: Any, width: int, place: int, above: int) -> Iterator[Row]:
 
 
 def write_csv(sets: LabelSets, out: IO[bytes]) -> None:
-    """Write the class list as a comment, then one column of names separated by ``|``."""
-    out.write(f"{_MARK}{json.dumps(sets.classes)}\n{COLUMN}\n".encode())
-    for row, names in enumerate(sets):
-        cell = join(names)
-        if len(cell) > _CELL:
-            raise LabelError(
-                f"the cell would be {len(cell)} characters long", "write .npz instead", row=row
-            )
-        plain = cell and not set(cell) & set('",\r\n')
-        out.write((cell if plain else '"' + cell.replace('"', '""') + '"').encode() + b"\n")
+    """Write a column of names separated by ``|``, and an empty one named after the class list."""
+    text = TextIOWrapper(out, "utf-8", newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow([COLUMN, _short(_MARK + json.dumps(sets.classes))])
+    for names in sets:
+        table.writerow([_short(join(names)), ""])
+    text.detach()
+
+
+def _short(cell: str) -> str:
+    if len(cell) > _CELL:
+        raise LabelError(f"a cell would be {len(cell)} characters long", "write .npz instead")
+    return cell
 
 
 def read_jsonl(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
