@@ -123,6 +123,28 @@ def test_forward_with_a_transition_matrix() -> None:
         agree(ro.losses.get("forward", transition=q)(logits), expected)
 
 
+def test_forward_with_zeros_in_the_transition_matrix() -> None:
+    """Each class ruled out by its neighbour only: most entries of Q are zero."""
+    logits, _ = BATCHES[2]
+    q = np.roll(np.eye(5), 1, axis=1)
+    expected = [[ref.forward(f, c, q.tolist()) for c in range(5)] for f in logits.tolist()]
+    agree(ro.losses.get("forward", transition=q)(logits), expected)
+
+
+@pytest.mark.parametrize("binary", ["sigmoid", "ramp"])
+def test_pc_block_by_block(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many comparisons are made in blocks: the same values, gradients and second derivatives."""
+    logits = BATCHES[3][0].clone().requires_grad_()
+    loss = ro.losses.get("pc", binary=binary)
+    whole = loss.matrix(logits)
+    (slope,) = torch.autograd.grad(whole.square().sum(), logits)
+    monkeypatch.setattr("ruleout.losses.single._COMPARISONS", 3 * logits.numel())
+    parts = loss.matrix(logits)
+    assert torch.equal(parts, whole)
+    assert torch.allclose(torch.autograd.grad(parts.square().sum(), logits)[0], slope)
+    assert torch.autograd.gradgradcheck(loss.matrix, (logits,)) or binary == "ramp"
+
+
 @pytest.mark.parametrize("questions", [1, 2])
 def test_answered(questions: int) -> None:
     logits, _ = BATCHES[2]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch.nn.functional import hardtanh
+from torch.utils.checkpoint import checkpoint
 
 from ruleout.losses.base import cce
 from ruleout.losses.registry import register
@@ -19,6 +20,8 @@ from ruleout.losses.space import log_complement
 __all__ = ["forward", "free", "ova", "ova_ramp", "pc", "pc_ramp"]
 
 Binary = Literal["sigmoid", "ramp"]
+
+_COMPARISONS = 1 << 22  # of PC, made at a time
 
 
 @register("free", kind="single", family="decomposed", paper="Ishida et al. 2019")
@@ -50,9 +53,25 @@ def _pc_one(logits: Tensor, excluded: Tensor, *, binary: Binary = "sigmoid") -> 
 def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     r"""Pairwise comparison, :math:`(k-1)\sum_j \ell(f_j - f_c) - \frac{k(k-1)}{2} + (k-1)`.
 
-    j runs over all classes, c included, as in the authors' code.
+    j runs over all classes, c included, as in the authors' code. All c take k² comparisons per
+    example; past a few million they are made block by block and once more for the gradient, so
+    that memory stays small.
     """
-    return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
+    block = max(1, _COMPARISONS // max(logits.numel(), 1))
+    if block >= logits.shape[-1]:
+        return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
+    blocks = [
+        checkpoint(
+            _pairwise,
+            logits.unsqueeze(-2),
+            part.unsqueeze(-1),
+            binary,
+            use_reentrant=False,
+            preserve_rng_state=False,
+        )
+        for part in logits.split(block, -1)  # type: ignore[no-untyped-call]
+    ]
+    return torch.cat(blocks, -1)
 
 
 def _pc_ramp_one(logits: Tensor, excluded: Tensor) -> Tensor:
@@ -100,8 +119,19 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     k = logits.shape[-1]
     if transition is None:
         return math.log(k - 1) - log_complement(logits)
-    log_q = _checked(transition, logits).log().clamp(min=torch.finfo(logits.dtype).min / 4)
-    return -(logits.log_softmax(-1).unsqueeze(-1) + log_q).logsumexp(-2)
+    return logits.logsumexp(-1, keepdim=True) - _log_mixed(logits, _checked(transition, logits))
+
+
+def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
+    """Return the log of exp(logits) @ q, the largest logit kept apart from the others."""
+    limits = torch.finfo(logits.dtype)
+    with torch.no_grad():
+        top = logits.argmax(-1, keepdim=True)
+        second = logits.scatter(-1, top, limits.min).amax(-1, keepdim=True)
+    best = logits.gather(-1, top)
+    rivals = (logits.scatter(-1, top, second) - second).exp().scatter(-1, top, 0.0)
+    others = second + (rivals @ q).clamp(min=limits.tiny).log()
+    return torch.logaddexp(best + q.log().clamp(min=limits.min / 4)[top.squeeze(-1)], others)
 
 
 def _checked(transition: Any, logits: Tensor) -> Tensor:
