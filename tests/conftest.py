@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
-
-COUNT = float(os.environ.get("RULEOUT_COUNT", "1"))  # scales the slow tier
-STRICT = os.environ.get("RULEOUT_STRICT") == "1"
+from tiers import STRICT
 
 settings.register_profile("ruleout", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ruleout")

@@ -10,7 +10,7 @@ from ruleout import labels
 from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, propose, size_law
 
 if TYPE_CHECKING:
-    from ruleout import losses, testing, theory
+    from ruleout import datasets, losses, models, testing, theory
     from ruleout.methods import approach, approaches
     from ruleout.selection import criterion
 
@@ -25,9 +25,11 @@ __all__ = [
     "approach",
     "approaches",
     "criterion",
+    "datasets",
     "draw",
     "labels",
     "losses",
+    "models",
     "propose",
     "size_law",
     "testing",
@@ -38,7 +40,9 @@ _LATE = {  # name: the module it is, or is found in
     "approach": "ruleout.methods",
     "approaches": "ruleout.methods",
     "criterion": "ruleout.selection",
+    "datasets": "ruleout.datasets",
     "losses": "ruleout.losses",
+    "models": "ruleout.models",
     "testing": "ruleout.testing",
     "theory": "ruleout.theory",
 }

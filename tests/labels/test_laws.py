@@ -6,9 +6,9 @@ from math import comb
 
 import numpy as np
 import pytest
-from conftest import COUNT
 from numpy.typing import NDArray
 from scipy.stats import chisquare
+from tiers import COUNT
 
 import ruleout as ro
 from ruleout.labels import kept_law, size_law, wrong_class_rate

@@ -73,13 +73,13 @@ def demo(
 
 def _digits() -> _Data:
     import torch
-    from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    x, y = load_digits(return_X_y=True)
-    x, test, y, labels = train_test_split(x / 16, y, test_size=0.2, random_state=0, stratify=y)
-    pixels = torch.tensor(x, dtype=torch.float32), torch.tensor(test, dtype=torch.float32)
-    return _Data(pixels[0], y, pixels[1], torch.tensor(labels))
+    from ruleout.datasets import load
+
+    x, y = load("digits").train
+    x, test, y, labels = train_test_split(x, y, test_size=0.2, random_state=0, stratify=y)
+    return _Data(torch.tensor(x), y, torch.tensor(test), torch.tensor(labels))
 
 
 def _train(name: str, data: _Data, sets: list[LabelSets]) -> NDArray[np.float64]:

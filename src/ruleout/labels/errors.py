@@ -1,4 +1,4 @@
-"""The one error that every road into :class:`~ruleout.LabelSets` raises."""
+"""Errors about what users hand in: what is wrong, where, and how to mend it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["LabelError", "brief", "nearest"]
+__all__ = ["InputError", "LabelError", "brief", "nearest"]
 
 
-class LabelError(ValueError):
-    """Label sets that cannot be used: what is wrong, where, and how to mend it.
+class InputError(ValueError):
+    """Input that cannot be used: what is wrong, where, and how to mend it.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class LabelError(ValueError):
 
     Examples
     --------
-    >>> str(LabelError("unknown class 'catt'", "did you mean 'cat'?", row=3))
+    >>> str(InputError("unknown class 'catt'", "did you mean 'cat'?", row=3))
     "row 3: unknown class 'catt'; did you mean 'cat'?"
     """
 
@@ -55,6 +55,10 @@ class LabelError(ValueError):
         return (
             f"{where}: {self.problem}; {self.remedy}" if where else f"{self.problem}; {self.remedy}"
         )
+
+
+class LabelError(InputError):
+    """Label sets that cannot be used; every road into :class:`~ruleout.LabelSets` raises it."""
 
 
 def brief(value: object, most: int = 60) -> str:

@@ -1,0 +1,67 @@
+"""What every loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels.classes import ClassName
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Dataset:
+    """Rows with their true labels, in memory.
+
+    Parameters
+    ----------
+    name
+        As :func:`~ruleout.datasets.load` knows it.
+    x_train
+        float32 ``[n, d]``, one flattened row per example; pixels lie in [0, 1].
+    y_train
+        int64 ``[n]``, positions among `classes`.
+    x_test, y_test
+        The same for the official test rows; both None where the publishers split nothing off.
+    classes
+        The class names.
+    shape
+        What a row is before flattening: ``(channels, height, width)``, or ``(d,)``.
+    source
+        One sentence: where the files come from.
+
+    Examples
+    --------
+    >>> from ruleout.datasets import load
+    >>> load("digits")
+    Dataset('digits', 1797 rows of shape (64,), 10 classes, no test rows)
+    """
+
+    name: str
+    x_train: NDArray[np.float32]
+    y_train: NDArray[np.int64]
+    x_test: NDArray[np.float32] | None = None
+    y_test: NDArray[np.int64] | None = None
+    classes: tuple[ClassName, ...]
+    shape: tuple[int, ...]
+    source: str
+
+    @property
+    def train(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """``(x_train, y_train)``."""
+        return self.x_train, self.y_train
+
+    @property
+    def test(self) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+        """``(x_test, y_test)``, or None for a data set without an official split."""
+        if self.x_test is None or self.y_test is None:
+            return None
+        return self.x_test, self.y_test
+
+    def __repr__(self) -> str:
+        test = "no test rows" if self.y_test is None else f"{len(self.y_test)} test rows"
+        rows = f"{len(self.y_train)} rows of shape {self.shape}"
+        return f"Dataset({self.name!r}, {rows}, {len(self.classes)} classes, {test})"

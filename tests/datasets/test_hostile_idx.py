@@ -1,0 +1,183 @@
+"""Hostile idx files, each with the exact sentence a user reads."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ruleout.datasets import DataError
+from ruleout.datasets.idx import check_labels, read_idx
+
+SHAPE = (6, 2, 2)
+VALUES = bytes(range(24))
+
+
+def header(*sizes: int, zeros: bytes = b"\0\0", kind: int = 8, rank: int | None = None) -> bytes:
+    rank = len(sizes) if rank is None else rank
+    return zeros + bytes([kind, rank]) + struct.pack(f">{len(sizes)}I", *sizes)
+
+
+GOOD = header(*SHAPE) + VALUES
+PACKED = gzip.compress(GOOD)
+BOMB = gzip.compress(GOOD + bytes(1 << 26))
+WRONG_SUM = PACKED[:-8] + bytes(4) + PACKED[-4:]
+
+TABLE = [
+    ("empty", b"", "the file is empty"),
+    ("one byte", b"\0", "the header stops after 1 of 16 bytes"),
+    ("magic cut", GOOD[:3], "the header stops after 3 of 16 bytes"),
+    ("sizes cut", GOOD[:13], "the header stops after 13 of 16 bytes"),
+    ("header cut, packed", gzip.compress(GOOD[:10]), "the header stops after 10 of 16 bytes"),
+    ("nothing packed", gzip.compress(b""), "the header stops after 0 of 16 bytes"),
+    ("values cut", GOOD[:-1], "the values stop after 23 of 24"),
+    ("no values", GOOD[:16], "the values stop after 0 of 24"),
+    ("values cut, packed", gzip.compress(GOOD[:-5]), "the values stop after 19 of 24"),
+    ("gzip start only", PACKED[:5], "the header stops after 0 of 16 bytes"),
+    ("gzip checksum cut", PACKED[:-3], "the gzip data stop before their checksum"),
+    ("gzip checksum wrong", WRONG_SUM, "the gzip data are damaged"),
+    ("gzip nonsense", b"\x1f\x8b" + b"nonsense" * 9, "the gzip data are damaged"),
+    (
+        "web page",
+        b"<!DOCTYPE html>",
+        "the file starts with b'<!': it is neither gzip nor idx",
+    ),
+    ("zip", b"PK\3\4", "the file starts with b'PK': it is neither gzip nor idx"),
+    ("pickle", b"\x80\4.", "the file starts with b'\\x80\\x04': it is neither gzip nor idx"),
+    (
+        "magic",
+        gzip.compress(header(*SHAPE, zeros=b"\0\1") + VALUES),
+        "the content starts with 0x00010803: this is not idx",
+    ),
+    (
+        "packed twice",
+        gzip.compress(gzip.compress(GOOD, mtime=0)),
+        "the content starts with 0x1f8b0800: this is not idx",
+    ),
+    (
+        "floats",
+        header(*SHAPE, kind=0x0D) + VALUES * 4,
+        "the values are of type 0x0d instead of 0x08, bytes",
+    ),
+    ("type zero", bytes(40), "the values are of type 0x00 instead of 0x08, bytes"),
+    ("labels", header(6) + VALUES, "the header claims 1 dimension(s) instead of 3"),
+    (
+        "rank 255",
+        header(*SHAPE, rank=255) + VALUES,
+        "the header claims 255 dimension(s) instead of 3",
+    ),
+    (
+        "other sizes",
+        header(6, 4, 1) + VALUES,
+        "the header claims 6 × 4 × 1 values instead of 6 × 2 × 2",
+    ),
+    (
+        "lying sizes",
+        header(*[2**32 - 1] * 3) + VALUES,
+        "the header claims 4294967295 × 4294967295 × 4294967295 values instead of 6 × 2 × 2",
+    ),
+    ("size zero", header(0, 2, 2), "the header claims 0 × 2 × 2 values instead of 6 × 2 × 2"),
+    ("a byte more", GOOD + b"\0", "bytes follow after the last value"),
+    ("a byte more, packed", gzip.compress(GOOD + b"\0"), "bytes follow after the last value"),
+    ("bomb", BOMB, "bytes follow after the last value"),
+    ("bytes after gzip", PACKED + b"PK", "bytes follow after the gzip data"),
+    ("second member", PACKED + PACKED, "bytes follow after the gzip data"),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [case[1:] for case in TABLE], ids=[case[0] for case in TABLE]
+)
+def test_hostile_file_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_idx(file, SHAPE)
+    assert str(caught.value) == f"{file}: {problem}; delete it and load again"
+
+
+@pytest.mark.parametrize("content", [GOOD, PACKED, gzip.compress(GOOD, 0)])
+def test_content_and_not_the_name_says_how_to_read(tmp_path: Path, content: bytes) -> None:
+    for name in ("a.gz", "a"):
+        (tmp_path / name).write_bytes(content)
+        values = read_idx(tmp_path / name, SHAPE)
+        assert values.dtype == np.uint8
+        assert np.array_equal(values, np.arange(24).reshape(SHAPE))
+
+
+def test_a_wrong_sum_shows_twelve_digits_of_both(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(PACKED)
+    found = hashlib.sha256(GOOD).hexdigest()[:12]
+    with pytest.raises(DataError) as caught:
+        read_idx(file, SHAPE, "0123456789abcdef" * 4)
+    assert str(caught.value) == (
+        f"{file}: the content has sha256 {found}… instead of 0123456789ab…; "
+        "delete it and load again"
+    )
+
+
+def test_the_first_wrong_label_is_named() -> None:
+    labels = np.array([0, 9, 10, 255], np.uint8)
+    check_labels(labels[:2], 10, Path("y.gz"))
+    with pytest.raises(DataError) as caught:
+        check_labels(labels, 10, Path("y.gz"))
+    assert str(caught.value) == (
+        "y.gz, row 2: label 10 is not one of 0 to 9; delete it and load again"
+    )
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        read_idx(tmp_path, SHAPE)
+    assert str(caught.value) == (
+        f"{tmp_path}: the file cannot be read (Is a directory); check its permissions"
+    )
+
+
+@pytest.mark.parametrize("content", [BOMB, header(*[2**32 - 1] * 3), gzip.compress(bytes(1 << 26))])
+def test_hostile_files_take_no_memory(tmp_path: Path, content: bytes) -> None:
+    """64 MiB of zeros, or a claim of 2^96 values: less than one MiB is ever held."""
+    file = tmp_path / "a.gz"
+    file.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError):
+            read_idx(file, SHAPE)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("good", [GOOD, PACKED])
+def test_broken_bytes_never_give_another_error(tmp_path: Path, good: bytes) -> None:
+    """Cut a good file anywhere, or change a byte: it reads or it raises DataError."""
+    file, rng, refused = tmp_path / "a", np.random.default_rng(0), 0
+    for turn in range(400):
+        bad = bytearray(good)
+        if turn % 2:
+            del bad[rng.integers(len(bad)) :]
+        else:
+            bad[rng.integers(len(bad))] ^= rng.integers(1, 256)
+        file.write_bytes(bad)
+        try:
+            assert read_idx(file, SHAPE).shape == SHAPE
+        except DataError:
+            refused += 1
+    assert refused >= 200  # every cut, at least
+
+
+def test_pieces_join(tmp_path: Path) -> None:
+    """A file of many pieces, hard and easy to pack, comes back whole."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 256, (3, 1000, 1000), np.uint8)
+    values[1] = 0
+    content = header(*values.shape) + values.tobytes()
+    for packed in (content, gzip.compress(content, 1)):
+        (tmp_path / "a").write_bytes(packed)
+        assert np.array_equal(read_idx(tmp_path / "a", values.shape), values)
