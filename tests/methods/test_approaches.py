@@ -157,7 +157,13 @@ def test_approaches_pickle_compare_and_hash(name: str) -> None:
     again = pickle.loads(pickle.dumps(row))  # our own object, made in the line itself
     assert again == row == ro.approach(name)
     assert len({row, again, ro.approach(name)}) == 1
+
+
+def test_options_take_part_in_comparison() -> None:
     assert ro.approach("gce", q=0.5) != ro.approach("gce")
+    q = np.full((4, 4), 1 / 3) * (1 - np.eye(4))
+    assert ro.approach("forward-after", transition=q) == ro.approach("forward-after", transition=q)
+    assert ro.approach("forward-after", transition=q) != ro.approach("forward-after")
 
 
 def test_names_that_would_hide_a_row_are_refused() -> None:

@@ -18,6 +18,8 @@ __all__ = [
     "complement",
     "count",
     "equal",
+    "frozen",
+    "one_hot",
     "pack",
     "unpack",
     "width",
@@ -56,6 +58,22 @@ def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
 def unpack(bits: Bits, k: int) -> Mask:
     """Unpack into bool (n, k)."""
     return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def frozen(packed: Bits) -> Bits:
+    """Make an array read-only for good: the owner itself, or a copy where others own the memory."""
+    array = np.ascontiguousarray(packed)
+    if array.base is not None and array.flags.writeable:
+        array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
+    """Set one bit per row."""
+    packed = np.zeros((len(codes), width(k)), np.uint8)
+    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
+    return packed
 
 
 def count(bits: Bits) -> NDArray[np.intp]:

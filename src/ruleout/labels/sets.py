@@ -69,7 +69,7 @@ class LabelSets:
         self._hold(packed, names)
 
     def _hold(self, packed: _bits.Bits, classes: tuple[ClassName, ...]) -> None:
-        object.__setattr__(self, "_packed", _frozen(packed))
+        object.__setattr__(self, "_packed", _bits.frozen(packed))
         object.__setattr__(self, "_classes", classes)
 
     @classmethod
@@ -137,7 +137,7 @@ class LabelSets:
         """
         names = class_names(classes)
         codes = encode(excluded, names, "excluded")
-        return cls._trusted(_one_hot(codes, len(names)), names)
+        return cls._trusted(_bits.one_hot(codes, len(names)), names)
 
     @classmethod
     def from_labels(cls, labels: Any, classes: Classes) -> LabelSets:
@@ -148,7 +148,7 @@ class LabelSets:
         """
         names = class_names(classes)
         codes = encode(labels, names, "labels")
-        return cls._trusted(_bits.complement(_one_hot(codes, len(names)), len(names)), names)
+        return cls._trusted(_bits.complement(_bits.one_hot(codes, len(names)), len(names)), names)
 
     @classmethod
     def from_packed(cls, packed: Any, classes: Classes, unlabelled: bool = False) -> LabelSets:
@@ -315,7 +315,7 @@ class LabelSets:
             row, code = np.nonzero(_bits.unpack(self._packed[piece], len(self._classes)))
             rows.append(row + piece.start)
             codes.append(code)
-        single = _one_hot(np.concatenate(codes), len(self._classes))
+        single = _bits.one_hot(np.concatenate(codes), len(self._classes))
         return np.concatenate(rows), LabelSets._trusted(single, self._classes)
 
     @property
@@ -409,21 +409,6 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
             "give one column per class",
         )
     return packed, names
-
-
-def _frozen(packed: _bits.Bits) -> _bits.Bits:
-    """Make an array read-only for good: the owner itself, or a copy where others own the memory."""
-    array = np.ascontiguousarray(packed)
-    if array.base is not None and array.flags.writeable:
-        array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-def _one_hot(codes: NDArray[np.intp], k: int) -> _bits.Bits:
-    packed = np.zeros((len(codes), _bits.width(k)), np.uint8)
-    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
-    return packed
 
 
 def _is_everything(index: object) -> bool:

@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["whole", "single", "base"]
 _LOSSES: dict[str, Loss] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loss:
     """A loss and what is known about it.
 
@@ -55,6 +55,17 @@ class Loss:
     one: Callable[..., Tensor] | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare names, functions and options, which may be arrays."""
+        if not isinstance(other, Loss):
+            return NotImplemented
+        alike = (self.name, self.function) == (other.name, other.function)
+        return (
+            alike
+            and self.options.keys() == other.options.keys()
+            and all(np.array_equal(self.options[key], other.options[key]) for key in self.options)
+        )
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -16,6 +16,7 @@ from ruleout.testing.cases import (
     extreme_cases,
     gradient_of,
     make,
+    run,
     same,
     shuffled,
 )
@@ -167,12 +168,7 @@ def check_approach(
     >>> check_approach("log")
     """
     row = approach(row) if isinstance(row, str) else row
-    for check in APPROACH_CHECKS:
-        try:
-            check(row)
-        except Exception as error:
-            what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            raise AssertionError(f"{row.name}, {check.__name__}: {what}{error}") from None
+    run(APPROACH_CHECKS, row, row.name)
     if reference is None:
         return
     for case in cases(_is_single(row)):

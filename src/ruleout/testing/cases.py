@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,11 +18,14 @@ __all__ = [
     "extreme_cases",
     "gradient_of",
     "make",
+    "run",
     "same",
     "shuffled",
 ]
 
 CLOSE = 1e-10
+
+T = TypeVar("T")
 
 
 class Case(NamedTuple):
@@ -70,6 +73,16 @@ def extreme_cases(single: bool) -> Iterator[Case]:
             one[..., 0] = 1e4
             yield Case(f"{case.name}, one logit of 1e4, {dtype}", one, case.excluded)
             yield Case(f"{case.name}, one logit of -1e4, {dtype}", -one, case.excluded)
+
+
+def run(checks: Sequence[Callable[[T], None]], subject: T, name: str) -> None:
+    """Run every check; whatever one raises becomes an AssertionError that names it."""
+    for check in checks:
+        try:
+            check(subject)
+        except Exception as error:
+            what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            raise AssertionError(f"{name}, {check.__name__}: {what}{error}") from None
 
 
 def expect(truth: bool, sentence: str) -> None:

@@ -17,6 +17,7 @@ from ruleout.testing.cases import (
     extreme_cases,
     gradient_of,
     make,
+    run,
     same,
     shuffled,
 )
@@ -123,9 +124,4 @@ def check_loss(loss: str | Loss) -> None:
     >>> check_loss("mae")
     """
     loss = get(loss) if isinstance(loss, str) else loss
-    for check in LOSS_CHECKS:
-        try:
-            check(loss)
-        except Exception as error:
-            what = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-            raise AssertionError(f"{loss.name}, {check.__name__}: {what}{error}") from None
+    run(LOSS_CHECKS, loss, loss.name)
