@@ -124,7 +124,10 @@ def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[li
                 "give a list of class names per row; for one label per row use from_single",
                 row=row,
             )
-        codes = [position(label, table) for label in labels]
+        codes = [
+            table.get(label, -1) if type(label) in (str, int) else position(label, table)
+            for label in labels
+        ]
         if -1 in codes:
             label = next(label for label in labels if position(label, table) < 0)
             raise unknown(plain(label), classes, row=row)

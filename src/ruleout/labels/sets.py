@@ -257,9 +257,13 @@ class LabelSets:
         return self.excluded if dtype is None else self.excluded.astype(dtype)
 
     def __iter__(self) -> Iterator[tuple[ClassName, ...]]:
+        labels = np.array(self._classes, object)
         for piece in _bits.chunks(*self.shape):
-            for row in _bits.unpack(self._packed[piece], len(self._classes)):
-                yield tuple(self._classes[code] for code in np.flatnonzero(row))
+            mask = _bits.unpack(self._packed[piece], len(self._classes))
+            names, start = labels[np.nonzero(mask)[1]].tolist(), 0
+            for size in mask.sum(1).tolist():
+                yield tuple(names[start : start + size])
+                start += size
 
     @overload
     def __getitem__(self, rows: int) -> tuple[ClassName, ...]: ...

@@ -45,7 +45,9 @@ def build(
     def codes() -> Iterator[list[int]]:
         for row, (line, labels) in enumerate(rows):
             where = {"row": row, "line": line, "column": column}
-            found = [_lookup(label, names, classes, where) for label in labels]
+            found = [names.get(label, -1) if type(label) is str else -1 for label in labels]
+            if -1 in found:  # whole numbers, spaces around names, or a fault
+                found = [_lookup(label, names, classes, where) for label in labels]
             _check(found, classes, unlabelled, where)
             yield found
 
