@@ -69,6 +69,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
             done += len(piece)
     if done != size:
         raise EOFError
+    data.flags.writeable = False  # then LabelSets need no copy of their own
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
