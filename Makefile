@@ -11,7 +11,7 @@ demo: $(READY)  ## what works today, on real data
 test: $(READY)  ## the tests that run anywhere
 	$(BIN)/python -m pytest
 
-slow: $(READY)  ## larger counts; RULEOUT_COUNT scales them (CI: 1)
+slow: $(READY)  ## larger counts; RULEOUT_COUNT scales them (CI: 0.3)
 	$(BIN)/python -m pytest -m slow
 
 lint: $(READY)

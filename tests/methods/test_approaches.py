@@ -285,3 +285,25 @@ def test_both_decompositions_give_the_same_mean_over_the_same_pairs() -> None:
         before = ro.approach(f"{base}-before").batch_loss(logits[rows], pairs)
         after = ro.approach(f"{base}-after").batch_loss(logits, sets)
         assert torch.allclose(before, after)
+
+
+def test_ga_needs_the_shares_of_the_whole_run() -> None:
+    """With them it learns; with each batch's own it learns the reverse, as the guide says."""
+    digits = ro.datasets.load("digits")
+    x, y = torch.from_numpy(digits.x_train), torch.from_numpy(digits.y_train)
+    sets = ro.draw(digits.y_train, 10, seed=0)
+    excluded = torch.from_numpy(sets.excluded)
+    random = torch.Generator().manual_seed(0)
+    accuracy = []
+    for prior in (sets.shares, None):
+        model = ro.models.build("linear", 64, 10, seed=0)
+        adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+        for _ in range(300):
+            rows = torch.randint(len(x), (256,), generator=random)
+            loss = ro.approach("ga-after").batch_loss(model(x[rows]), excluded[rows], prior=prior)
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            adam.step()
+        accuracy.append(float((model(x).argmax(1) == y).double().mean()))
+    assert accuracy[0] > 0.4
+    assert accuracy[1] < 0.1

@@ -109,7 +109,7 @@ def test_unbiased_accuracy_is_one_minus_the_weighted_hits(k: int) -> None:
         )
         matrix = ro.losses.zero_one(f.expand(len(sets), k))
         cost = ro.losses.unbiased(matrix, sets)
-        assert np.allclose(cost.numpy(), (k - 1) / sets.sum(1) * hit, atol=CLOSE)
+        assert np.allclose(cost.numpy(), (k - 1) / sets.sum(1) * hit, atol=CLOSE, rtol=0)
 
 
 @pytest.mark.parametrize("questions", [1, 2])
@@ -118,7 +118,7 @@ def test_unbiased_accuracy_is_one_minus_the_weighted_hits(k: int) -> None:
 def test_every_answer_counts_and_the_risk_stays_unbiased(k: int, base: str, questions: int) -> None:
     truth, f = posterior(k), logits(k)
     ordinary = expected(BASES[base](f), truth)
-    for law in laws(k)[: 2 if questions > 1 else None]:
+    for law in laws(k):
         excluded, rates, p = answer_outcomes(truth, law, questions)
         assert p.sum() == pytest.approx(1, abs=CLOSE)
         matrix = BASES[base](f.expand(len(excluded), k))
@@ -164,7 +164,7 @@ def test_forward_is_the_log_likelihood_of_the_ruled_out_class(k: int) -> None:
     p = logits(k).softmax(-1)
     sets, chance = set_distribution(p.numpy(), 1)
     found = ro.losses.get("forward")(logits(k)[None])[0]
-    assert np.allclose((-found).exp().numpy(), chance[sets.sum(1) == 1], atol=CLOSE)
+    assert np.allclose((-found).exp().numpy(), chance[sets.sum(1) == 1], atol=CLOSE, rtol=0)
 
 
 def test_every_set_counts() -> None:

@@ -115,7 +115,8 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     r"""Forward correction, :math:`-\log (p^\top Q)_c`.
 
     ``transition`` is Q, ``[k, k]``: row y holds how likely each class is ruled out when y is true.
-    By default every wrong class is equally likely.
+    By default every wrong class is equally likely. The product with a given Q is an ordinary matrix
+    product: on a GPU it follows torch's TF32 setting.
     """
     k = logits.shape[-1]
     if transition is None:

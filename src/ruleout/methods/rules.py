@@ -55,7 +55,7 @@ def _by_ordinary_2019(b: Batch) -> Tensor:
 
 
 def _parts(b: Batch, own: Tensor) -> Tensor:
-    """Weigh the losses once: a part that is zero by the formula is zero in floating point, too."""
+    """Weigh each loss once: with two classes a part is then never negative by rounding."""
     k = b.loss.shape[-1]
     return ((own.sum(-1, keepdim=True) - (k - 1) * own) * b.loss).sum(-2)
 

@@ -80,8 +80,7 @@ class Approach:
         prior
             ``[..., k]``: the shares of the ruled-out classes in the whole training set
             (:attr:`ruleout.LabelSets.shares`), read by FREE, NN and GA. None: the shares of this
-            batch. Hand it in when training GA: the noise of a batch's own shares makes parts of
-            the risk negative, and GA then ascends all the time.
+            batch. Always hand it in when training GA, which otherwise learns the reverse.
         weight
             ``[..., B]``: weights of the rows, not negative. A weight of 2 counts as the row twice,
             and a row that rules nothing out does not count.
