@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels.errors import nearest
+from ruleout.losses.space import align
 
 __all__ = ["Kind", "Loss", "as_tensors", "get", "names", "register", "to_lead", "unbiased"]
 
@@ -234,7 +235,7 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
             "must both end in [B, k] of the same size"
         )
     if mask.ndim > 2:
-        logits, mask = torch.broadcast_tensors(logits, mask)  # type: ignore[no-untyped-call]
+        logits, mask = align(logits, mask)
     return logits, mask.to(logits)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["log_complement", "log_odds", "sizes"]
+__all__ = ["align", "log_complement", "log_odds", "sizes"]
 
 
 def sizes(excluded: Tensor) -> Tensor:
@@ -28,8 +28,14 @@ def log_odds(logits: Tensor, excluded: Tensor) -> Tensor:
     Both log-sum-exps share one exponential, each class shifted by the maximum of its own side:
     exact and finite when either side holds next to nothing.
     """
-    odds: Tensor = _LogOdds.apply(*torch.broadcast_tensors(logits, excluded))[0]  # type: ignore[no-untyped-call]
+    odds: Tensor = _LogOdds.apply(*align(logits, excluded))[0]  # type: ignore[no-untyped-call]
     return odds
+
+
+def align(logits: Tensor, excluded: Tensor) -> tuple[Tensor, Tensor]:
+    """Give `logits` the shape both have together; `excluded`, often shared, only its dimensions."""
+    shape = torch.broadcast_shapes(logits.shape, excluded.shape)
+    return logits.expand(shape), excluded[(None,) * (len(shape) - excluded.ndim)]
 
 
 def log_complement(logits: Tensor) -> Tensor:
@@ -71,8 +77,9 @@ class _LogOdds(_AnyLead):
         torch.mul(top_in, left, out=mass).addcmul_(top_out, excluded)
         torch.sub(logits, mass, out=mass).exp_()
         # The least value is reached only by rows that rule out nothing, or everything.
-        inside = left.mul_(mass).sum(-1, keepdim=True).clamp_(min=tiny)
-        outside = torch.mul(mass, excluded, out=left).sum(-1, keepdim=True).clamp_(min=tiny)
+        part = torch.mul(mass, left, out=left if left.shape == mass.shape else None)
+        inside = part.sum(-1, keepdim=True).clamp_(min=tiny)
+        outside = torch.mul(mass, excluded, out=part).sum(-1, keepdim=True).clamp_(min=tiny)
         odds = inside.log() - outside.log() + (top_in - top_out)
         return odds.squeeze(-1), mass, inside, outside
 

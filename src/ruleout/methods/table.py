@@ -80,7 +80,8 @@ class Approach:
         prior
             ``[..., k]``: the shares of the ruled-out classes in the whole training set
             (:attr:`ruleout.LabelSets.shares`), read by FREE, NN and GA. None: the shares of this
-            batch. Always hand it in when training GA, which otherwise learns the reverse.
+            batch. Always hand it in when training GA, which otherwise learns the reverse. Arrays
+            are checked, tensors are trusted.
         weight
             ``[..., B]``: weights of the rows, not negative. A weight of 2 counts as the row twice,
             and a row that rules nothing out does not count.
@@ -103,7 +104,7 @@ class Approach:
             _check_single(mask)
         shares = None if prior is None else to_lead(prior, scores, -1, "prior")
         weights = None if weight is None else to_lead(weight, scores, -2, "weight")
-        if shares is not None and shares.device.type == "cpu":
+        if shares is not None and not isinstance(prior, Tensor):
             _check_shares(shares)
         if isinstance(self.source, Rule):
             return self.source(scores, mask, shares, weights)
@@ -139,7 +140,6 @@ def _over_pairs(values: Tensor, excluded: Tensor, weight: Tensor | None) -> Tens
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
     """Take the weighted mean over the last dimensions; 0 where nothing has weight."""
-    weight = weight.expand_as(values)
     tiny = torch.finfo(values.dtype).tiny
     return (weight * values).sum(over) / weight.sum(over).clamp(min=tiny)
 
