@@ -1,12 +1,27 @@
-"""Data sets with true labels, from which sets are drawn: NumPy arrays from the original files.
+"""Data as NumPy arrays: well-known sets with true labels, and a user's own.
 
 ``load("digits")`` needs no download. The others are read from :func:`data_root`, checked by the
-sha256 of their content, and downloaded when absent.
+sha256 of their content, and downloaded when absent. :func:`read_table` reads a user's own data,
+and :func:`inspect` says what is in it.
 """
 
 from ruleout.datasets.base import Dataset
 from ruleout.datasets.errors import DataError
 from ruleout.datasets.fetch import data_root
+from ruleout.datasets.inspection import Finding, Findings, inspect
 from ruleout.datasets.loading import load, names
+from ruleout.datasets.tables import Table, draw_table, read_table
 
-__all__ = ["DataError", "Dataset", "data_root", "load", "names"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Finding",
+    "Findings",
+    "Table",
+    "data_root",
+    "draw_table",
+    "inspect",
+    "load",
+    "names",
+    "read_table",
+]

@@ -25,5 +25,7 @@ class DataError(InputError):
         *,
         file: str | Path | None = None,
         row: int | None = None,
+        column: object = None,
+        line: int | None = None,
     ) -> None:
-        super().__init__(problem, remedy, file=file, row=row)
+        super().__init__(problem, remedy, file=file, row=row, column=column, line=line)

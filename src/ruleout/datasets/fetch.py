@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from typing import IO, TypeVar
 
 from ruleout.datasets.errors import DataError
 from ruleout.datasets.registry import DataFile
+from ruleout.labels.atomic import atomic_write
 
 __all__ = ["data_root", "obtain"]
 
@@ -62,15 +62,10 @@ def _download(entry: DataFile, file: Path, read: Callable[[Path], T]) -> T:
     pooch = import_module("pooch")  # not an import statement: it may be absent
     fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ruleout-") as folder:
-        part = Path(folder, file.name)
-        with open(part, "wb") as out:
-            fetch(entry.url, _Capped(out, entry.most), None)
-            out.flush()
-            os.fsync(out.fileno())
-        content = read(part)
-        os.replace(part, file)
-    return content
+    with atomic_write(file) as out:
+        fetch(entry.url, _Capped(out, entry.most), None)
+        out.flush()
+        return read(Path(out.name))
 
 
 def _missing(entry: DataFile, file: Path, why: str, first: str = "") -> DataError:

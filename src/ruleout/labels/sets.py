@@ -314,13 +314,22 @@ class LabelSets:
         >>> rows, single.to_single()
         (array([0, 0, 1]), array([0, 1, 1]))
         """
+        rows, codes = self.nonzero()
+        single = _bits.one_hot(codes, len(self._classes))
+        return rows, LabelSets._trusted(single, self._classes)
+
+    def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the row and the position of every class that was ruled out, row by row.
+
+        >>> LabelSets([[1, 1, 0], [0, 1, 0]]).nonzero()
+        (array([0, 0, 1]), array([0, 1, 1]))
+        """
         rows, codes = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for piece in _bits.chunks(*self.shape):
             row, code = np.nonzero(_bits.unpack(self._packed[piece], len(self._classes)))
             rows.append(row + piece.start)
             codes.append(code)
-        single = _bits.one_hot(np.concatenate(codes), len(self._classes))
-        return np.concatenate(rows), LabelSets._trusted(single, self._classes)
+        return np.concatenate(rows), np.concatenate(codes)
 
     @property
     def shares(self) -> NDArray[np.float64]:

@@ -7,12 +7,11 @@ other programs wrote carry none; then `classes=` says what the classes are.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes
 from ruleout.labels.errors import LabelError
 from ruleout.labels.files.archive import read_npz, write_npz
@@ -52,19 +51,9 @@ def read(
 
 def write(sets: LabelSets, path: str | Path) -> None:
     """Write label sets; the suffix says how. The file appears whole or not at all."""
-    file = Path(os.path.realpath(path))  # a link stays a link
-    _, writer = _by_suffix(file)
-    if not file.parent.is_dir():
-        raise FileNotFoundError(f"the folder {file.parent} does not exist; make it first")
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".ruleout-") as folder:
-        part = Path(folder, file.name)
-        with open(part, "wb") as out:
-            writer(sets, out)
-            out.flush()
-            os.fsync(out.fileno())
-        if file.exists():
-            shutil.copymode(file, part)
-        os.replace(part, file)
+    _, writer = _by_suffix(Path(os.path.realpath(path)))  # of what a link leads to
+    with atomic_write(path) as out:
+        writer(sets, out)
 
 
 def _by_suffix(file: Path) -> tuple[Reader, Writer]:

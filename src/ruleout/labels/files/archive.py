@@ -6,6 +6,8 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,11 +16,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ruleout.labels.classes import Classes
-from ruleout.labels.errors import LabelError
+from ruleout.labels.errors import InputError, LabelError
 from ruleout.labels.files.rows import find, parse_json, settle
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["read_npz", "write_npz"]
+__all__ = ["member", "names_in", "opened", "read_npz", "read_sets", "write_npz"]
 
 _RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
 _PIECE = 1 << 24  # bytes read at a time
@@ -26,31 +28,44 @@ _PIECE = 1 << 24  # bytes read at a time
 
 def read_npz(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read what :func:`write_npz` wrote, or any archive with a 0/1 array named like `column`."""
+    with opened(file) as archive:
+        return read_sets(archive, wanted, column, unlabelled)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; whatever is wrong with it becomes one sentence."""
     with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
         try:
             with zipfile.ZipFile(stream) as archive:
-                return _read(archive, wanted, column, unlabelled)
-        except LabelError:
+                yield archive
+        except InputError:
             raise
         except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
             raise LabelError("this is not a readable NPZ file", "write it again") from None
 
 
-def _read(
+def names_in(archive: zipfile.ZipFile) -> list[str]:
+    """Return the names of the arrays."""
+    return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
+
+
+def read_sets(
     archive: zipfile.ZipFile, wanted: Classes | None, column: str, unlabelled: bool
 ) -> LabelSets:
-    names = [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
+    """Read the packed bits, or a 0/1 array named like `column`, with the class list beside it."""
+    names = names_in(archive)
     if {"packed", "meta"} <= set(names):
-        meta = parse_json(_member(archive, "meta").tobytes())
+        meta = parse_json(member(archive, "meta").tobytes())
         inside = meta.get("classes") if isinstance(meta, dict) else meta
-        return LabelSets.from_packed(_member(archive, "packed"), settle(inside, wanted), unlabelled)
+        return LabelSets.from_packed(member(archive, "packed"), settle(inside, wanted), unlabelled)
     find(column, names)
-    own = _member(archive, "classes").tolist() if "classes" in names else None
+    own = member(archive, "classes").tolist() if "classes" in names else None
     classes = wanted if own is None else settle(own, wanted)
-    return LabelSets(_member(archive, column), classes, unlabelled=unlabelled)
+    return LabelSets(member(archive, column), classes, unlabelled=unlabelled)
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Read one array after its header, its size and the archive agree with each other."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:

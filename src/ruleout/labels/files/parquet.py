@@ -16,9 +16,9 @@ from ruleout.labels.errors import LabelError
 from ruleout.labels.files.rows import COLUMN, Row, build, find, listed, parse_json, settle, split
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["META", "read_parquet", "write_parquet"]
 
-_META = b"ruleout.classes"
+META = b"ruleout.classes"
 
 
 def read_parquet(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
@@ -31,7 +31,7 @@ def read_parquet(file: Path, wanted: Classes | None, column: str, unlabelled: bo
                 raise LabelError(
                     f"the column holds {kind}", "give lists of class names", column=column
                 )
-            meta = (table.schema_arrow.metadata or {}).get(_META)
+            meta = (table.schema_arrow.metadata or {}).get(META)
             classes = settle(None if meta is None else parse_json(meta), wanted)
             return build(_values(table, column), classes, column, unlabelled)
         except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -63,7 +63,7 @@ def _values(table: pq.ParquetFile, column: str) -> Iterator[Row]:
 def write_parquet(sets: LabelSets, out: IO[bytes]) -> None:
     """Write one list column."""
     kind = pa.list_(pa.string() if isinstance(sets.classes[0], str) else pa.int64())
-    schema = pa.schema([(COLUMN, kind)], metadata={_META: json.dumps(sets.classes).encode()})
+    schema = pa.schema([(COLUMN, kind)], metadata={META: json.dumps(sets.classes).encode()})
     with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
         for piece in bits.chunks(*sets.shape):
             rows = pa.array(sets[piece].to_lists(), kind)

@@ -12,9 +12,21 @@ from ruleout.labels.errors import LabelError, brief, nearest
 from ruleout.labels.masks import pack_codes
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["COLUMN", "Row", "build", "find", "join", "listed", "parse_json", "settle", "split"]
+__all__ = [
+    "COLUMN",
+    "FULL",
+    "Row",
+    "build",
+    "find",
+    "join",
+    "listed",
+    "parse_json",
+    "settle",
+    "split",
+]
 
 COLUMN = "excluded"  # the column that `write` makes and `read` looks for
+FULL = "every class is ruled out"
 
 Row: TypeAlias = tuple[int | None, list[Any]]  # the line where a text file has one, and the names
 
@@ -81,9 +93,7 @@ def _check(
             f"class {brief(classes[twice])} stands twice", "name each class once", **where
         )
     if len(found) == len(classes):
-        raise LabelError(
-            "every class is ruled out", "leave at least one class as a candidate", **where
-        )
+        raise LabelError(FULL, "leave at least one class as a candidate", **where)
     if not found and not unlabelled:
         raise LabelError(
             "nothing is ruled out",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -25,13 +26,23 @@ from ruleout.labels.files.rows import (
 )
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["read_csv", "read_jsonl", "write_csv", "write_jsonl"]
+__all__ = [
+    "MARK",
+    "csv_cells",
+    "csv_writer",
+    "json_objects",
+    "read_csv",
+    "read_jsonl",
+    "text_lines",
+    "write_csv",
+    "write_jsonl",
+]
 
-_MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
+MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
 _CELL = 131_072  # longest cell that Python's csv module reads
 
 
-def _lines(file: Path) -> Iterator[str]:
+def text_lines(file: Path) -> Iterator[str]:
     """Yield lines with their endings; refuse what is not UTF-8 text."""
     with open(file, encoding="utf-8-sig", newline="") as stream:
         try:
@@ -42,20 +53,21 @@ def _lines(file: Path) -> Iterator[str]:
 
 def read_csv(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read a CSV file whose column holds names separated by ``|``."""
-    table = csv.reader(_lines(file), strict=True)
+    table = csv.reader(text_lines(file), strict=True)
     try:
         header = next(table, [])
         place = find(column, header)
-        lists = [name.removeprefix(_MARK) for name in header if name.startswith(_MARK)]
+        lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
         classes = settle(parse_json(lists[0], line=1) if lists else None, wanted)
-        return build(_cells(table, len(header), place), classes, column, unlabelled)
+        return build(csv_cells(table, len(header), place), classes, column, unlabelled)
     except csv.Error as error:
         raise LabelError(
             f"this is not valid CSV ({error})", "mend the quotes", line=table.line_num
         ) from None
 
 
-def _cells(table: Any, width: int, place: int) -> Iterator[Row]:
+def csv_cells(table: Any, width: int, place: int) -> Iterator[Row]:
+    """Yield the names in one column of each row; refuse rows that are not `width` cells wide."""
     row, blank = 0, []
     for cells in table:
         line = table.line_num
@@ -79,12 +91,29 @@ def _cells(table: Any, width: int, place: int) -> Iterator[Row]:
 
 def write_csv(sets: LabelSets, out: IO[bytes]) -> None:
     """Write a column of names separated by ``|``, and an empty one named after the class list."""
+    with csv_writer(out) as table:
+        table.writerow([COLUMN, _short(MARK + json.dumps(sets.classes))])
+        for names in sets:
+            table.writerow([_short(join(names)), ""])
+
+
+@contextmanager
+def csv_writer(out: IO[bytes], delimiter: str = ",") -> Iterator[Any]:
+    """Yield a CSV writer whose lines end in a line feed, and which quotes both line ends.
+
+    Before Python 3.13 the csv module quotes only the line end that it writes itself.
+    """
     text = TextIOWrapper(out, "utf-8", newline="")
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow([COLUMN, _short(_MARK + json.dumps(sets.classes))])
-    for names in sets:
-        table.writerow([_short(join(names)), ""])
+    yield csv.writer(_LineFeeds(text), lineterminator="\r\n", delimiter=delimiter)
     text.detach()
+
+
+class _LineFeeds:
+    def __init__(self, text: TextIOWrapper) -> None:
+        self._text = text
+
+    def write(self, line: str) -> int:
+        return self._text.write(line.removesuffix("\r\n") + "\n")
 
 
 def _short(cell: str) -> str:
@@ -95,7 +124,7 @@ def _short(cell: str) -> str:
 
 def read_jsonl(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     """Read a JSONL file whose objects hold a list of names."""
-    objects = _objects(file)
+    objects = json_objects(file)
     first, inside = list(_first(objects)), None
     if first and "classes" in first[0][1] and column not in first[0][1]:
         inside = first.pop()[1]["classes"]
@@ -103,8 +132,9 @@ def read_jsonl(file: Path, wanted: Classes | None, column: str, unlabelled: bool
     return build(_values(chain(first, objects), column), classes, column, unlabelled)
 
 
-def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, text in enumerate(_lines(file), 1):
+def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the object of every line that is not blank, with the number of the line."""
+    for line, text in enumerate(text_lines(file), 1):
         if text.strip():
             value = parse_json(text, line=line)
             if not isinstance(value, dict):

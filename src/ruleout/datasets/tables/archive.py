@@ -1,0 +1,181 @@
+"""NPZ: an array ``x`` of rows or images, with what was ruled out and true labels beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.datasets.errors import DataError
+from ruleout.datasets.tables.columns import check_memory
+from ruleout.datasets.tables.labelling import guess_note
+from ruleout.datasets.tables.request import Request, choose, locate
+from ruleout.datasets.tables.table import Table
+from ruleout.labels import bits
+from ruleout.labels.classes import ClassName, class_names, encode
+from ruleout.labels.files.archive import member, names_in, opened, read_sets
+from ruleout.labels.files.rows import settle
+from ruleout.labels.sets import LabelSets
+
+__all__ = ["read_archive"]
+
+_CHANNELS = (1, 3, 4)
+_MOST = np.finfo(np.float32).max
+
+
+def read_archive(path: Path, ask: Request) -> Table:
+    """Read arrays without pickles, checked before memory is taken."""
+    with opened(path) as archive:
+        sets = None
+        if ask.excluded is not None:
+            sets = read_sets(archive, ask.classes, ask.excluded, ask.unlabelled)
+        labels, classes, notes = _labels(archive, ask, sets)
+        rows = len(sets) if sets is not None else 0 if labels is None else len(labels)
+        raw = _array(archive, rows if ask.featureless else None)
+        for name, other in ((ask.excluded, sets), (ask.label, labels)):
+            if other is not None and len(other) != len(raw):
+                raise DataError(
+                    f"x has {len(raw)} rows and {name!r} has {len(other)}", "give one per row of x"
+                )
+        if not len(raw):
+            raise DataError("array 'x' has no rows", "give at least one")
+        names = _names(archive, raw.shape[1]) if raw.ndim == 2 else []
+    x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Table(
+        x=x,
+        shape=shape,
+        features=features,
+        sets=sets,
+        labels=labels,
+        classes=classes,
+        source=path,
+        sha256=digest,
+        reading=reading,
+        notes=tuple(notes),
+    )
+
+
+def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
+    """Read x; where there is none, so many empty rows stand in, or None raises."""
+    if rows is not None and "x" not in names_in(archive):
+        return np.empty((rows, 0), np.float32)
+    array = member(archive, locate("x", names_in(archive)))
+    if array.dtype.kind not in "biuf" or array.ndim < 2:
+        raise DataError(
+            f"array 'x' is of type {array.dtype} and shape {array.shape}",
+            "save numbers, one row or image per example",
+        )
+    return array
+
+
+def _labels(
+    archive: zipfile.ZipFile, ask: Request, sets: LabelSets | None
+) -> tuple[Any, tuple[ClassName, ...] | None, list[str]]:
+    """Return the true labels, the classes, and notes."""
+    if ask.label is None:
+        return None, None if sets is None else sets.classes, []
+    names, notes = names_in(archive), []
+    array = member(archive, locate(ask.label, names))
+    if array.dtype.kind == "f" and (array == np.rint(array)).all():
+        array = array.astype(np.int64)
+    inside = member(archive, "classes").tolist() if "classes" in names else None
+    if sets is not None:
+        classes = sets.classes
+    elif inside is None and ask.classes is None:
+        classes = class_names(np.unique(array))
+        notes.append(guess_note(classes))
+    else:
+        classes = settle(inside, ask.classes)
+    return np.array(classes)[encode(array, classes, ask.label)], classes, notes
+
+
+def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
+    """Return the names of the columns of x where the archive holds them."""
+    if "features" not in names_in(archive):
+        return []
+    names = member(archive, "features")
+    if names.dtype.kind != "U" or names.shape != (d,):
+        raise DataError(
+            f"array 'features' is of type {names.dtype} and shape {names.shape}",
+            f"save the names of the {d} columns of x",
+        )
+    return [str(name) for name in names]
+
+
+def _columns(
+    raw: NDArray[Any], names: list[str], ask: Request
+) -> tuple[NDArray[np.float32], tuple[int, ...], tuple[str, ...], dict[str, Any]]:
+    if ask.reading is not None and ask.reading.get("kind") != "columns":
+        raise DataError("array 'x' holds rows, and images are wanted", "save (n, height, width)")
+    before = ask.wanted if ask.features is None else None
+    if not names and before is not None and len(before) == raw.shape[1]:
+        names = list(before)  # the columns have no names of their own: their order counts
+    names = names or [f"x{place}" for place in range(raw.shape[1])]
+    features = choose(names, replace(ask, excluded=None, label=None))
+    check_memory(len(raw), max(len(features), 1))
+    if features != names:
+        raw = raw[:, [names.index(name) for name in features]]
+    x = _floats(raw, features)
+    return x, (len(features),), tuple(features), {"kind": "columns", "features": features}
+
+
+def _images(
+    raw: NDArray[Any], ask: Request
+) -> tuple[NDArray[np.float32], tuple[int, ...], tuple[str, ...], dict[str, Any]]:
+    """Put channels first; bytes become numbers from 0 to 1."""
+    if ask.ignore or ask.features:
+        raise DataError("array 'x' holds images", "images have no columns to choose from")
+    raw, shape = _channels_first(raw)
+    if ask.reading is not None and ask.reading.get("shape") != list(shape):
+        wanted = ask.reading.get("shape")
+        say = f"images of shape {tuple(wanted)}" if wanted else "columns"
+        raise DataError(f"array 'x' holds images of shape {shape}", f"{say} are wanted")
+    check_memory(*raw.shape)
+    x = _floats(raw.reshape(len(raw), -1), None)
+    if raw.dtype == np.uint8:
+        x /= np.float32(255)
+    scale = "0 to 1" if raw.dtype == np.uint8 else "as stored"
+    return x, shape, (), {"kind": "images", "shape": list(shape), "scale": scale}
+
+
+def _channels_first(raw: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, int, int]]:
+    if raw.ndim == 3:
+        raw = raw[:, None]
+    elif raw.ndim == 4 and raw.shape[1] not in (1, 3) and raw.shape[3] in _CHANNELS:
+        raw = raw.transpose(0, 3, 1, 2)
+    if raw.ndim != 4 or raw.shape[1] not in _CHANNELS or not raw[0].size:
+        raise DataError(
+            f"array 'x' has shape {raw.shape}",
+            "save (n, columns), (n, height, width), or images of 1, 3 or 4 channels",
+        )
+    return raw, (int(raw.shape[1]), int(raw.shape[2]), int(raw.shape[3]))
+
+
+def _floats(raw: NDArray[Any], features: list[str] | None) -> NDArray[np.float32]:
+    """Convert rows a few MiB at a time, and refuse what is not finite as float32."""
+    x = np.empty(raw.shape, np.float32)
+    for piece in bits.chunks(*raw.shape):
+        block = raw[piece]
+        if raw.dtype.kind == "f":
+            good = np.abs(block) <= _MOST
+            if not good.all():
+                row, column = (int(place) for place in np.argwhere(~good)[0])
+                raise _not_finite(block[row, column], piece.start + row, column, features)
+        x[piece] = block
+    return x
+
+
+def _not_finite(value: Any, row: int, column: int, features: list[str] | None) -> DataError:
+    where = column if features is None else features[column]
+    if np.isfinite(value):
+        problem, remedy = f"{value:g} is too large for float32", "scale the column"
+    else:
+        problem, remedy = f"the value is {value}", "fill it in or drop the row"
+    return DataError(problem, remedy, row=row, column=where)

@@ -1,0 +1,185 @@
+"""A folder of images, with a label file where labels are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.datasets.errors import DataError
+from ruleout.datasets.tables.columns import Cells, Columns, check_memory
+from ruleout.datasets.tables.images import ENDINGS, Pixels, decode_all
+from ruleout.datasets.tables.labelling import labelled
+from ruleout.datasets.tables.request import FILE, Request, locate
+from ruleout.datasets.tables.table import Table
+from ruleout.labels.errors import InputError, brief
+
+__all__ = ["label_file", "read_folder"]
+
+_RULES = {
+    "resize": "bilinear, stretched",
+    "alpha": "on white",
+    "turned": "as EXIF says",
+    "scale": "0 to 1",
+}
+
+
+def read_folder(folder: Path, ask: Request, read: Callable[..., Columns]) -> Table:
+    """Read the images that the label file names, or all of them."""
+    if ask.ignore or ask.features:
+        raise DataError("this is a folder of images", "images have no columns to choose from")
+    size, grey = _repeated(ask)
+    found, whole, notes = _listed(folder), hashlib.sha256(), []
+    sets = labels = classes = None
+    names: list[str] = found
+    if ask.named or ask.labels_file is not None:
+        file = label_file(folder, ask)
+        columns = _columns(file, ask, read)
+        names = _named(columns.cells[FILE], folder, found, file)
+        sets, labels, classes, notes = _labelled(columns, ask, file)
+        whole.update(file.read_bytes())
+        if left := len(set(found) - set(names)):
+            notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
+    if not names:
+        raise DataError("the folder holds no images", f"their names end in {', '.join(ENDINGS)}")
+    x, shape = _read(folder, names, size, grey, whole)
+    return Table(
+        x=x,
+        shape=shape,
+        features=(),
+        sets=sets,
+        labels=labels,
+        classes=classes,
+        row_names=tuple(names),
+        source=folder,
+        sha256=whole.hexdigest(),
+        reading={"kind": "images", "shape": list(shape), **_RULES},
+        notes=tuple(notes),
+    )
+
+
+def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
+    """Return the size and whether images become grey, as asked for or as in an earlier reading."""
+    if ask.size is not None and not (len(ask.size) == 2 and min(ask.size) > 0):
+        raise DataError(f"the size is {brief(ask.size)}", "give a height and a width above 0")
+    if ask.reading is None:
+        return ask.size, None
+    if ask.reading.get("kind") != "images":
+        raise DataError("this is a folder of images, and columns are wanted", "give a table file")
+    if ask.reading.get("scale") != "0 to 1":
+        raise DataError(
+            "this is a folder of images, and arrays of another scale are wanted",
+            "give an NPZ file, scaled as the first one was",
+        )
+    channels, height, width = ask.reading["shape"]
+    if channels not in (1, 3) or ask.size not in (None, (height, width)):
+        raise DataError(f"images of shape {(channels, height, width)} are wanted", "leave size out")
+    return (height, width), channels == 1
+
+
+def label_file(folder: Path, ask: Request) -> Path:
+    """Return the label file: the one asked for, or ``labels.csv`` in the folder."""
+    file = folder / "labels.csv" if ask.labels_file is None else ask.labels_file
+    if ask.labels_file is None and not file.is_file():
+        raise DataError(
+            "the folder has no file labels.csv",
+            "name the label file with labels_file=... (--labels-file FILE)",
+        )
+    return file
+
+
+def _columns(file: Path, ask: Request, read: Callable[..., Columns]) -> Columns:
+    def nothing(names: list[str]) -> list[str]:
+        for name in (FILE, *ask.named):
+            locate(name, names)
+        return []
+
+    try:
+        return read(file, nothing, [FILE, *ask.named])
+    except InputError as error:
+        error.file = file
+        raise
+
+
+def _labelled(columns: Columns, ask: Request, file: Path) -> Any:
+    try:
+        return labelled(columns.cells, columns.classes, ask)
+    except InputError as error:
+        error.file = file
+        raise
+
+
+def _listed(folder: Path) -> list[str]:
+    """List the images below the folder, hidden ones left out, sorted by name."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if name.lower().endswith(ENDINGS) and not name.startswith("."):
+                found.append(Path(place, name).relative_to(folder).as_posix())
+    return sorted(found)
+
+
+def _named(cells: Cells, folder: Path, found: list[str], file: Path) -> list[str]:
+    """Return the images that the label file names, as paths below the folder."""
+    known, names = set(found), []
+    for row, cell in enumerate(cells if isinstance(cells, list) else cells.to_pylist()):
+        name = PurePosixPath(str(cell).replace("\\", "/")).as_posix()
+        options = [name, f"images/{name}"]
+        match = next((option for option in options if option in known), None)
+        if match is None:
+            match = next((option for option in options if _inside(folder, option)), None)
+        if match is None:
+            raise DataError(
+                f"there is no image {brief(cell)} in {folder}",
+                "give names relative to that folder",
+                file=file,
+                row=row,
+                column=FILE,
+            )
+        names.append(match)
+    return names
+
+
+def _inside(folder: Path, name: str) -> bool:
+    """Tell whether this is a file below the folder, whatever its name looks like."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts and (folder / path).is_file()
+
+
+def _read(
+    folder: Path, names: list[str], size: tuple[int, int] | None, grey: bool | None, whole: Any
+) -> tuple[NDArray[np.float32], tuple[int, ...]]:
+    """Decode all, put channels first, and scale to [0, 1]."""
+    images: list[Pixels] = []
+    files = [folder / name for name in names]
+    with closing(decode_all(files, size=size, grey=grey)) as decoded:
+        for pixels, digest in decoded:
+            if not images:
+                check_memory(len(names), pixels.size)
+            elif pixels.shape[:2] != images[0].shape[:2]:
+                raise _uneven(folder, names, len(images), images[0], pixels)
+            whole.update(names[len(images)].encode() + b"\0" + digest)
+            images.append(pixels)
+    channels = 1 if all(pixels.ndim == 2 for pixels in images) else 3
+    height, width = images[0].shape[:2]
+    x = np.empty((len(images), channels, height, width), np.float32)
+    for row, pixels in enumerate(images):
+        x[row] = pixels if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    x /= np.float32(255)
+    return x.reshape(len(images), -1), (channels, height, width)
+
+
+def _uneven(folder: Path, names: list[str], row: int, first: Pixels, other: Pixels) -> DataError:
+    here, there = ("×".join(map(str, pixels.shape[:2])) for pixels in (other, first))
+    return DataError(
+        f"the image is {here} pixels high and wide, {names[0]} is {there}",
+        f"give one size for all, as in --size {there.replace('×', 'x')}",
+        file=folder / names[row],
+    )
