@@ -1,0 +1,38 @@
+"""A report as one HTML file that opens anywhere: plain data in, a page out.
+
+The rows and charts it is made of are in :mod:`ruleout.report.parts`; :func:`render` returns the
+page, :func:`write` saves it. No torch, no matplotlib, and no request to anywhere.
+"""
+
+from ruleout.report.page import render, write
+from ruleout.report.parts import (
+    Curves,
+    Histogram,
+    Line,
+    Listing,
+    Matrix,
+    Note,
+    Part,
+    Reliability,
+    Report,
+    Score,
+    ScoreTable,
+    Section,
+)
+
+__all__ = [
+    "Curves",
+    "Histogram",
+    "Line",
+    "Listing",
+    "Matrix",
+    "Note",
+    "Part",
+    "Reliability",
+    "Report",
+    "Score",
+    "ScoreTable",
+    "Section",
+    "render",
+    "write",
+]

@@ -1,0 +1,203 @@
+"""Learning curves with bands and names at their ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from ruleout.report.charts.axes import across, along, gutter
+from ruleout.report.charts.legend import end_of, last_of, style_of
+from ruleout.report.formats import labels, values
+from ruleout.report.parts import Curves, Line
+from ruleout.report.scales import Scale, reach, spread, ticks
+from ruleout.report.svg import canvas, clip, path, tag, width_of
+
+__all__ = ["curves"]
+
+_GAP = 15  # pixels from one label to the next
+_FAR = 45  # pixels beyond which a stroke leads nowhere; the script has the same number
+
+
+@dataclass(frozen=True)
+class _Plot:
+    x: Scale
+    y: Scale
+    unit: str
+    key: str
+    points: int  # most points of a line
+    room: float  # for the labels on the right
+
+
+def curves(
+    chart: Curves,
+    *,
+    key: str,
+    kind: str,
+    size: tuple[float, float],
+    colours: Mapping[str, int],
+    on: Collection[str],
+) -> Markup:
+    """Draw every line; those named in `on` in colour, with their names where they end.
+
+    Parameters
+    ----------
+    chart
+        The numbers.
+    key
+        A prefix for ids, unique on the page; ``key`` and the place of a line tie it to the legend.
+    kind
+        The class of the picture: ``"wide"`` or ``"narrow"``.
+    size
+        Width and height in pixels.
+    colours
+        The colour of each family.
+    on
+        The names to highlight.
+    """
+    low, high = reach(values(chart.y_range)) if chart.y_range else _reach(chart)
+    rows = ticks(low, high, 6 if size[1] > 280 else 5)
+    named = list(zip(rows, labels(rows, chart.unit), strict=True))
+    left = gutter([label for _, label in named])
+    cap = size[0] * (0.2 if kind == "wide" else 0.24)
+    room = min(cap, max([0.0, *(width_of(clip(line.name, cap)) for line in chart.lines)]))
+    first, last = reach(*(values(line.x) for line in chart.lines))
+    plot = _Plot(
+        Scale(first, last, left, size[0] - room - 20),
+        Scale(low, high, size[1] - 46, 30),
+        chart.unit,
+        f"{key}-{kind[0]}",
+        160 if kind == "wide" else 80,
+        room,
+    )
+    steps = ticks(first, last, 8 if kind == "wide" else 4)
+    below = list(zip(steps, labels(steps), strict=True))
+    frame = [
+        across(plot.y, named, plot.x.start, plot.x.end),
+        along(plot.x, below, plot.y.start, chart.x_label),
+        tag("text", clip(chart.y_label, size[0] - 10), x=0, y=14, class_="name"),
+        _window(plot),
+    ]
+    about = f"{len(chart.lines)} lines over {chart.x_label}; their last values are listed below."
+    lines = _lines(chart, plot, key, colours, on)
+    ends = f"{_GAP} {plot.y.end:g} {plot.y.start:g}"  # the script moves names by the same rule
+    parts = [*frame, *lines]
+    return canvas(plot.key, kind, size, chart.title, about, parts, data_ends=ends)
+
+
+def _reach(chart: Curves) -> tuple[float, float]:
+    """Find where the vertical axis ends: bands count unless they are far wider than the means."""
+    means = [values(line.mean) for line in chart.lines]
+    bands = [values(side) for line in chart.lines for side in (line.low, line.high)]
+    low, high = reach(*means, *bands)
+    inner = reach(*means)
+    if high - low > 3 * (inner[1] - inner[0]):
+        low, high = inner[0] - (inner[1] - inner[0]), inner[1] + (inner[1] - inner[0])
+    floor, top = (0.0, 1.0) if chart.unit == "percent" else (-np.inf, np.inf)
+    margin = 0.03 * (high - low)  # but none that shows shares below 0 or above 1
+    return (
+        max(low - margin, floor) if low >= floor else low - margin,
+        min(high + margin, top) if high <= top else high + margin,
+    )
+
+
+def _window(plot: _Plot) -> Markup:
+    """Keep lines inside the axes when the caller chose where those end."""
+    width, height = plot.x.end - plot.x.start, plot.y.start - plot.y.end
+    frame = tag("rect", x=plot.x.start - 4, y=plot.y.end - 4, width=width + 8, height=height + 8)
+    return tag("clipPath", frame, id=f"{plot.key}-c")
+
+
+def _lines(
+    chart: Curves, plot: _Plot, key: str, colours: Mapping[str, int], on: Collection[str]
+) -> list[Markup]:
+    """Draw the lines, those in colour last and so on top."""
+    ends = [_end(line, plot) for line in chart.lines]
+    lit = [
+        place
+        for place, line in enumerate(chart.lines)
+        if line.name in on and ends[place] is not None
+    ]
+    lit = lit[: int((plot.y.start - plot.y.end) // _GAP)]
+    spots = spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
+    placed = dict(zip(lit, spots, strict=True))
+    drawn = []
+    for place, line in enumerate(chart.lines):
+        colour, dash = style_of(chart, place, colours)
+        group = tag(
+            "g",
+            tag("title", f"{line.name}: {last_of(line, plot.unit)}"),
+            *_shapes(line, plot, place, dash),
+            *_name(line, plot, ends[place], placed.get(place)),
+            class_=f"line c{colour}" + (" on" if line.name in on else ""),
+            data_line=f"{key}-{place}",
+        )
+        drawn.append((line.name in on, group))
+    return [group for _, group in sorted(drawn, key=lambda pair: pair[0])]
+
+
+def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Markup]:
+    keep = _keep(values(line.mean), plot.points)
+    x, y = plot.x.all(values(line.x)[keep]), plot.y.all(values(line.mean)[keep])
+    inside = f"url(#{plot.key}-c)"
+    shapes = []
+    if len(line.low):
+        low, high = (plot.y.all(values(side)[keep]) for side in (line.low, line.high))
+        shapes = [tag("path", d=_band(x, low, high), class_="band", clip_path=inside)]
+    stroke = tag("path", d=path(x, y), id=f"{plot.key}-{place}")
+    shapes.append(tag("g", stroke, class_="stroke", clip_path=inside, stroke_dasharray=dash))
+    shapes += [tag("circle", cx=x[i], cy=y[i], r=3, class_="lone") for i in _alone(x, y)]
+    return [*shapes, tag("use", href=f"#{plot.key}-{place}", class_="hit")]
+
+
+def _alone(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
+    """Return the points without neighbours, which no line shows."""
+    known = np.r_[False, np.isfinite(x) & np.isfinite(y), False]
+    return [int(i) for i in np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])]
+
+
+def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+    """Outline the area between two curves, piece by piece where both are known."""
+    known = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
+    cuts = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
+    pieces = [
+        piece for piece in np.split(np.arange(len(x)), cuts) if len(piece) and known[piece[0]]
+    ]
+    outlines = [path(np.r_[x[i], x[i][::-1]], np.r_[high[i], low[i][::-1]]) + "z" for i in pieces]
+    return "".join(outlines)
+
+
+def _keep(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Choose points worth drawing: from each stretch the lowest and the highest, and both ends."""
+    if len(mean) <= most:
+        return np.arange(len(mean))
+    keep = [0, len(mean) - 1]
+    for stretch in np.array_split(np.arange(len(mean)), most // 2 - 1):
+        inside = stretch[np.isfinite(mean[stretch])]
+        keep += (
+            [inside[mean[inside].argmin()], inside[mean[inside].argmax()]]
+            if len(inside)
+            else [stretch[0]]
+        )
+    return np.unique(keep)
+
+
+def _end(line: Line, plot: _Plot) -> float | None:
+    """Return the height at which a line ends, None where it has no point."""
+    last = end_of(line, np.nan)
+    return None if last != last else min(max(plot.y(last), plot.y.end), plot.y.start)
+
+
+def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> list[Markup]:
+    """Write the name beside the end of its line, with a short stroke that leads there."""
+    if end is None:
+        return []
+    x, y = plot.x.end, end if spot is None else spot
+    lead = f"M{x + 3:.1f} {end:.1f}L{x + 15:.1f} {y:.1f}" if abs(y - end) <= _FAR else ""
+    leader = tag("path", d=lead, class_="leader")
+    name = clip(line.name, plot.room)
+    placed = "end" if spot is None else "end placed"
+    return [leader, tag("text", name, x=x + 18, y=y + 4, class_=placed, data_end=end)]

@@ -1,0 +1,381 @@
+"""What a report is made of: plain numbers and strings, nothing that draws.
+
+Wherever numbers are asked for, a list, a tuple or an array will do; None, NaN and infinities mean
+"not known" and are shown as a dash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels.errors import InputError, brief
+
+__all__ = [
+    "Curves",
+    "Histogram",
+    "Line",
+    "Listing",
+    "Matrix",
+    "Note",
+    "Part",
+    "Reliability",
+    "Report",
+    "Score",
+    "ScoreTable",
+    "Section",
+]
+
+Numbers: TypeAlias = Sequence[float | None] | Sequence[float] | Sequence[int] | NDArray[Any]
+Unit: TypeAlias = Literal["percent", "number"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A paragraph. ``kind="warning"`` sets it apart.
+
+    >>> Note("Two rows had no sets and were left out.", kind="warning").kind
+    'warning'
+    """
+
+    text: str
+    kind: Literal["note", "warning"] = "note"
+
+    def __post_init__(self) -> None:
+        _one_of("kind", self.kind, ("note", "warning"))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Names with their values, as a mapping or as pairs.
+
+    >>> Listing("Versions", {"ruleout": "0.1.0", "torch": "2.9.0"}).title
+    'Versions'
+    """
+
+    title: str
+    rows: Mapping[str, object] | Sequence[tuple[str, object]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row of a :class:`ScoreTable`. What is left out of every row gets no column.
+
+    Parameters
+    ----------
+    name
+        The approach, as code knows it.
+    score
+        The mean over trials; an accuracy lies in [0, 1].
+    spread
+        The standard deviation or error of `score`; the table says which.
+    label, family, form
+        The name in the paper, the group of rows, and how batches are made.
+    mark
+        ``"•"``: ours is significantly better than this row; ``"○"``: significantly worse.
+    p_value
+        Of the test behind `mark`.
+    chosen
+        The chosen configuration, such as ``{"learning rate": 1e-3}``.
+    estimate, estimate_error
+        What the criterion that chose it said, and its standard error.
+    seconds
+        How long it took.
+    trials
+        The score of every trial; the row opens to show them.
+    reference
+        A row for comparison only, which never counts as the best.
+    """
+
+    name: str
+    score: float | None
+    spread: float | None = None
+    _: KW_ONLY
+    label: str = ""
+    family: str = ""
+    form: str = ""
+    mark: Literal["", "•", "○"] = ""
+    p_value: float | None = None
+    chosen: Mapping[str, object] = field(default_factory=dict)
+    estimate: float | None = None
+    estimate_error: float | None = None
+    seconds: float | None = None
+    trials: Numbers = ()
+    reference: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("mark", self.mark, ("", "•", "○"))
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Approaches side by side.
+
+    Parameters
+    ----------
+    title
+        The caption.
+    rows
+        One :class:`Score` per approach.
+    score_label, spread_label, estimate_label
+        What the numbers are.
+    unit
+        ``"percent"`` shows 0.934 as 93.40.
+    higher_is_better
+        Which end is printed in bold.
+    order
+        ``"score"``: the best first. ``"given"``: as handed in.
+    ours, test_label
+        The approach that the marks compare with, and by which test, for the legend.
+    note
+        A sentence beneath.
+
+    Examples
+    --------
+    >>> table = ScoreTable("Accuracy", [Score("log", 0.934, 0.002), Score("ga-before", 0.871)])
+    >>> len(table.rows)
+    2
+    """
+
+    title: str
+    rows: Sequence[Score]
+    _: KW_ONLY
+    score_label: str = "Test accuracy"
+    spread_label: str = "standard deviation"
+    estimate_label: str = "Estimate without labels"
+    unit: Unit = "percent"
+    higher_is_better: bool = True
+    order: Literal["score", "given"] = "score"
+    ours: str = ""
+    test_label: str = "paired t\N{NON-BREAKING HYPHEN}test over the trials, 5 % level"
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _one_of("unit", self.unit, ("percent", "number"))
+        _one_of("order", self.order, ("score", "given"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: ``mean`` at ``x``, with a band from ``low`` to ``high`` if both are given.
+
+    Lines of one `family` share a colour, here and in score tables.
+
+    >>> Line("log", x=[1, 2, 3], mean=[0.5, 0.8, 0.9], family="upper-bound").name
+    'log'
+    """
+
+    name: str
+    x: Numbers
+    mean: Numbers
+    low: Numbers = ()
+    high: Numbers = ()
+    family: str = ""
+
+    def __post_init__(self) -> None:
+        sizes = {"x": len(self.x), "mean": len(self.mean)}
+        if len(self.low) or len(self.high):
+            sizes |= {"low": len(self.low), "high": len(self.high)}
+        _same_length(f"line {brief(self.name)}", sizes)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Learning curves.
+
+    Parameters
+    ----------
+    title
+        The caption.
+    lines
+        The curves.
+    x_label, y_label, band_label
+        What the axes and the bands show.
+    unit
+        ``"percent"`` shows 0.9 as 90 %.
+    visible
+        The names highlighted at first; the others stay thin and grey until chosen. None: all of
+        them up to seven, else the five that end highest.
+    y_range
+        Where the vertical axis starts and ends. None: where the numbers do.
+    note
+        A sentence beneath.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    _: KW_ONLY
+    x_label: str = "Epoch"
+    y_label: str = ""
+    band_label: str = ""
+    unit: Unit = "number"
+    visible: Collection[str] | None = None
+    y_range: tuple[float, float] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _one_of("unit", self.unit, ("percent", "number"))
+        unknown = sorted(set(self.visible or ()) - {line.name for line in self.lines})
+        if unknown:
+            raise InputError(f"no line is named {brief(unknown[0])}", "name lines of this chart")
+        if self.y_range is not None and not -1e100 < self.y_range[0] < self.y_range[1] < 1e100:
+            raise InputError(f"y_range {self.y_range} is no range", "put the lower end first")
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each size occurred: ``counts[i]`` is the number of sets of size ``first + i``.
+
+    `expected` are the counts the law leads one to expect, drawn over the bars.
+
+    >>> Histogram("Sizes", counts=[4, 9, 3], expected=[5.1, 7.6, 3.3]).first
+    1
+    """
+
+    title: str
+    counts: Numbers
+    _: KW_ONLY
+    expected: Numbers = ()
+    first: int = 1
+    x_label: str = "Classes ruled out"
+    y_label: str = "Examples"
+    counts_label: str = "observed"
+    expected_label: str = "expected under the law"
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.expected):
+            _same_length("histogram", {"counts": len(self.counts), "expected": len(self.expected)})
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How often the model is right when it is this sure, bin by bin.
+
+    Parameters
+    ----------
+    title
+        The caption.
+    confidence, accuracy, count
+        One entry per bin: mean confidence in [0, 1], share of right answers, rows.
+    error
+        The standard error of each accuracy.
+    estimated
+        True when there were no true labels: each accuracy is then the unbiased estimate from what
+        was ruled out, which may lie outside [0, 1]. The page says so.
+    note
+        A sentence beneath.
+    """
+
+    title: str
+    confidence: Numbers
+    accuracy: Numbers
+    count: Numbers
+    _: KW_ONLY
+    error: Numbers = ()
+    estimated: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        names = ["confidence", "accuracy", "count"] + ["error"] * bool(len(self.error))
+        _same_length("reliability", {name: len(getattr(self, name)) for name in names})
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Counts of pairs, as a heat map shaded by each row's shares.
+
+    Parameters
+    ----------
+    title
+        The caption.
+    rows, columns
+        Their names.
+    counts
+        ``[rows, columns]``.
+    row_label, column_label
+        What rows and columns are.
+    diagonal
+        What it means that row and column are the same class; then those cells are outlined.
+    note
+        A sentence beneath.
+    """
+
+    title: str
+    rows: Sequence[object]
+    columns: Sequence[object]
+    counts: Sequence[Numbers] | NDArray[Any]
+    _: KW_ONLY
+    row_label: str = "ruled out"
+    column_label: str = "predicted"
+    diagonal: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        shape = len(self.rows), len(self.columns)
+        if len(self.counts) != shape[0] or any(len(row) != shape[1] for row in self.counts):
+            found = np.shape(self.counts) if isinstance(self.counts, np.ndarray) else "lists"
+            raise InputError(
+                f"counts ({found}) do not fit {shape[0]} row and {shape[1]} column names",
+                "give one row of counts per row name and one count per column name",
+            )
+
+
+Part: TypeAlias = Note | Listing | ScoreTable | Curves | Histogram | Reliability | Matrix
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence of introduction, and what follows.
+
+    >>> Section("Data", [Note("1797 rows.")]).text
+    ''
+    """
+
+    title: str
+    parts: Sequence[Part] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole page.
+
+    Parameters
+    ----------
+    title
+        The headline.
+    summary
+        What was found, one sentence each.
+    facts
+        What was run: data, rows, classes, law, model, grid, trials, epochs, device, precision,
+        seed, versions, seconds. Texts or numbers, shown in this order.
+    sections
+        The rest.
+    """
+
+    title: str
+    summary: Sequence[str] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
+    sections: Sequence[Section] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.summary, str):
+            raise InputError("summary is one string", "give a list of sentences")
+
+
+def _one_of(name: str, value: object, known: Sequence[object]) -> None:
+    if value not in known:
+        say = ", ".join(map(repr, known))
+        raise InputError(f"{name} is {brief(value)}", f"use one of {say}")
+
+
+def _same_length(where: str, sizes: Mapping[str, int]) -> None:
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise InputError(f"{where}: {found} entries", "give one of each per entry")

@@ -1,0 +1,251 @@
+"""Charts: what is drawn where, and nothing that numbers could break."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report.markup import Page, pictures, read
+from report.samples import calibration, curves, pairs, sizes
+
+from ruleout.labels.errors import InputError
+from ruleout.report import (
+    Curves,
+    Histogram,
+    Line,
+    Matrix,
+    Part,
+    Reliability,
+    Report,
+    Score,
+    ScoreTable,
+    Section,
+    render,
+)
+from ruleout.report.charts import heat
+from ruleout.report.charts.curves import _FAR
+from ruleout.report.formats import labels
+from ruleout.report.scales import reach, spread, ticks
+
+NAN, INF = float("nan"), float("inf")
+ANY = st.one_of(st.none(), st.floats(), st.integers(), st.just(10**400))
+
+
+def show(*parts: Part) -> str:
+    return render(Report("", sections=[Section("", parts)]))
+
+
+def page(*parts: Part) -> Page:
+    return read(show(*parts))
+
+
+def wide(part: Part) -> Page:
+    """Read the picture for desks alone."""
+    found = re.search('<svg class="wide.*?</svg>', show(part), re.DOTALL)
+    assert found
+    return read(found[0])
+
+
+def assert_sound(markup: str) -> None:
+    assert not re.search(r'="[^"]*\b(nan|inf|None)\b', markup)
+    assert pictures(markup)
+    read(markup)
+
+
+@given(st.lists(st.tuples(ANY, ANY, ANY, ANY), max_size=5), st.sampled_from(["percent", "number"]))
+@settings(max_examples=40)
+def test_no_number_breaks_a_chart(rows: list[tuple[float, float, float, float]], unit: str) -> None:
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
+    a, b, c, d = columns
+    parts: list[Part] = [
+        Curves("", [Line("line", a, b, c, d)], unit=unit),  # type: ignore[arg-type]
+        Curves("", [Line("line", a, b)], y_range=(0, 1e-320)),
+        Histogram("", a, expected=b),
+        Reliability("", a, b, c, error=d),
+        Matrix("", a, "xyzw", rows),
+        ScoreTable("", [Score("", *row[:2], p_value=row[2], seconds=row[3]) for row in rows]),
+    ]
+    assert_sound(show(*parts, ScoreTable("", [Score("", 1, trials=a)])))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Curves("", []),
+        Histogram("", []),
+        Reliability("", [], [], []),
+        Matrix("", [], [], []),
+        Matrix("", "ab", "ab", np.zeros((2, 2))),
+    ],
+)
+def test_a_chart_without_numbers_says_so(part: Part) -> None:
+    assert "There is nothing to show." in show(part)
+
+
+def test_lines_that_are_not_chosen_stay_grey_and_below() -> None:
+    groups = [group.attributes["class"].split() for group in wide(curves()).all("g", "line")]
+    assert ["on" in group for group in groups] == [False] * 13 + [True] * 5
+
+
+def test_names_at_the_ends_of_lines_never_touch() -> None:
+    lines = [Line(f"line {i}", [0, 1], [0, 0.5 + i / 1000]) for i in range(18)]
+    chart = Curves("", lines, visible=[line.name for line in lines])
+    heights = sorted(float(e.attributes["y"]) for e in wide(chart).all("text", "placed"))
+    assert len(heights) == 18
+    assert min(np.diff(heights)) >= 14.9
+
+
+def test_more_names_than_fit_are_left_to_the_legend() -> None:
+    lines = [Line(f"line {i}", [0, 1], [0, i]) for i in range(60)]
+    chart = Curves("", lines, visible=[line.name for line in lines])
+    assert 10 < len(wide(chart).all("text", "placed")) < 30
+    assert len(page(chart).all("button", "")) >= 60
+
+
+def test_of_many_lines_the_five_that_end_highest_are_chosen() -> None:
+    lines = [Line(f"line {i}", [0, 1], [0, i]) for i in range(9)] + [Line("lost", [0, 1], [1, NAN])]
+    groups = [g for g in page(Curves("", lines)).all("button") if "data-toggle" in g.attributes]
+    on = [g.text.split()[1] for g in groups if g.attributes["aria-pressed"] == "true"]
+    assert on == ["4", "5", "6", "7", "8"]
+
+
+def test_the_legend_names_the_last_value_of_every_line() -> None:
+    lines = [Line("a", [1, 2, 3], [0.1, 0.934, None]), Line("b", [1], [None])]
+    text = page(Curves("", lines, unit="percent")).all("div", "legend")[0].text.split()
+    assert text == ["a", "93.4", "%", "b", "–"]
+
+
+def test_a_gap_interrupts_a_line_and_a_lonely_point_is_a_dot() -> None:
+    chart = wide(Curves("", [Line("a", [1, 2, 3, 4], [1, NAN, 2, 3])]))
+    (stroke,) = [path for path in chart.all("path") if path.attributes.get("id")]
+    assert stroke.attributes["d"].count("M") == 2
+    assert len(chart.all("circle", "lone")) == 1
+
+
+def test_long_curves_keep_their_extremes() -> None:
+    mean = np.zeros(5000)
+    mean[1234] = 1.0
+    (stroke,) = [
+        path
+        for path in wide(Curves("", [Line("a", np.arange(5000), mean)])).all("path")
+        if path.attributes.get("id")
+    ]
+    points = re.findall(r"[ML]([\d.]+) ([\d.]+)", stroke.attributes["d"])
+    assert len(points) < 200
+    heights = [float(y) for _, y in points]
+    assert min(heights) < max(heights) - 300
+
+
+def test_a_line_of_unequal_lengths_is_refused() -> None:
+    with pytest.raises(InputError, match="line 'a': x has 2, mean has 1 entries"):
+        Line("a", [1, 2], [1])
+
+
+def test_a_visible_name_must_be_a_line() -> None:
+    with pytest.raises(InputError, match="no line is named 'lgo'"):
+        Curves("", [Line("log", [1], [1])], visible=["lgo"])
+
+
+def test_bars_are_as_high_as_their_counts() -> None:
+    chart = wide(Histogram("", [10, 20, 0]))
+    heights = [float(rect.attributes["height"]) for rect in chart.all("rect")]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+    assert heights[2] == 0
+
+
+def test_what_was_expected_is_drawn_over_the_bars_and_told() -> None:
+    chart = wide(sizes())
+    assert len(chart.all("circle")) == 9
+    assert "expected under the law" in chart.all("title")[1].text
+    assert not wide(Histogram("", [1, 2])).all("circle")
+
+
+def test_many_sizes_share_bars_and_no_count_is_lost() -> None:
+    counts = np.arange(999)
+    titles = [title.text for title in wide(Histogram("", counts)).all("title")[1:]]
+    assert len(titles) <= 48
+    told = [int(re.findall(r": ([\d,]+) observed", t)[0].replace(",", "")) for t in titles]
+    assert sum(told) == counts.sum()
+
+
+def test_estimates_outside_the_axes_become_arrows_and_the_page_says_so() -> None:
+    text = page(calibration()).all("figure")[0].text
+    assert "2 bins lie outside" in text
+    assert "unbiased estimate from what was ruled out" in text
+    chart = wide(calibration())
+    assert len(chart.all("circle")) == 8
+    heights = [float(e.attributes[y]) for e in chart.all("line", "error") for y in ("y1", "y2")]
+    assert min(heights) >= 36
+
+
+def test_with_true_labels_nothing_is_called_an_estimate() -> None:
+    assert "estimate" not in page(Reliability("", [0.5], [0.5], [9])).all("figure")[0].text
+
+
+def test_ten_classes_show_numbers_and_a_hundred_show_shades() -> None:
+    assert len(wide(pairs(10)).all("g", "cell")) == 101  # and the legend
+    assert len(wide(pairs(100)).all("g", "cell")) == 1
+    assert len(wide(pairs(100)).all("g", "row")) == 100
+
+
+def test_beyond_a_hundred_classes_the_page_says_what_it_shows() -> None:
+    text = page(pairs(101)).all("figure")[0].text
+    assert "Shown are the 40 of 101 rows and the 40 of 101 columns" in text
+
+
+def test_the_classes_kept_are_those_with_the_largest_counts() -> None:
+    counts = np.zeros((200, 200))
+    counts[150:190, 150:190] = 1
+    kept = heat(Matrix("", range(200), range(200), counts))
+    assert kept.rows == kept.columns == [str(place) for place in range(150, 190)]
+    assert kept.shares.sum() == pytest.approx(40)
+
+
+def test_shades_are_shares_of_the_row() -> None:
+    ready = heat(Matrix("", "ab", "ab", [[1, 3], [100, 100]]))
+    assert ready.shares.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    assert ready.strength.max() == 1
+
+
+def test_the_runs_of_a_large_map_cover_every_cell_once() -> None:
+    markup = show(pairs(30))
+    paths = read(markup).all("path", "shade")
+    runs = [
+        run for path in paths for run in re.findall(r"M(\d+) (\d+)h(\d+)", path.attributes["d"])
+    ]
+    cells = [(int(y), int(x) + i) for x, y, n in runs for i in range(int(n))]
+    filled = np.argwhere(np.asarray(pairs(30).counts) > 0)
+    assert len(cells) == len(set(cells))
+    assert set(cells) == {(int(y), int(x)) for y, x in filled}
+
+
+def test_counts_must_fit_the_names() -> None:
+    with pytest.raises(InputError, match="do not fit 2 row and 1 column names"):
+        Matrix("", "ab", "a", [[1]])
+
+
+@given(st.lists(st.floats(0, 300), max_size=20))
+def test_labels_keep_their_order_their_gap_and_the_picture(wanted: list[float]) -> None:
+    placed = spread(wanted, 15, 0, 300)
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    assert all(placed[b] - placed[a] >= 15 - 1e-6 for a, b in pairwise(order))
+    assert all(-1e-6 <= place <= 300 + 1e-6 for place in placed)
+
+
+@given(st.floats(-1e99, 1e99), st.floats(-1e99, 1e99), st.integers(2, 9))
+def test_ticks_are_few_and_inside(a: float, b: float, most: int) -> None:
+    low, high = reach(np.array([a, b]))
+    found, slack = ticks(low, high, most), 1e-6 * (high - low)
+    assert 1 <= len(found) <= most
+    assert all(low - slack <= tick <= high + slack for tick in found)
+    assert len(set(labels(found))) == len(found) or high - low < 1e-3 * max(abs(low), abs(high))
+
+
+def test_the_script_leads_to_names_as_the_chart_does() -> None:
+    script = files("ruleout.report").joinpath("templates", "script.js").read_text("utf-8")
+    assert f"<= {_FAR};" in script
