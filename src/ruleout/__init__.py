@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ruleout import labels
 from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, propose, size_law
+from ruleout.version import __version__
 
 if TYPE_CHECKING:
     from ruleout import datasets, losses, models, testing, theory
     from ruleout.methods import approach, approaches
     from ruleout.selection import criterion
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Answers",

@@ -1,0 +1,201 @@
+"""Searching: train a grid on most rows, choose on the others, train the choice on all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels import LabelSets
+from ruleout.selection.choosing import Rule, choose, split
+from ruleout.selection.criteria import Criterion
+from ruleout.selection.criteria import criterion as find_criterion
+from ruleout.training import GridFit, Stopping, Trial, Watch, fit_grid
+
+__all__ = ["Search", "search"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Search:
+    """What a search found.
+
+    Attributes
+    ----------
+    grid
+        The whole grid, trained on the rows that were not set aside.
+    criterion
+        What chose.
+    estimates, errors
+        ``[T, C]``: the criterion on the rows set aside, and its standard errors.
+    chosen
+        ``[T]``: the number of the configuration of each trial; all the same unless every trial
+        chose for itself.
+    final
+        The chosen configuration trained on all rows, ``[T, 1]``; None without refit.
+    """
+
+    grid: GridFit
+    criterion: Criterion
+    estimates: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    chosen: NDArray[np.intp]
+    final: GridFit | None
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The chosen configuration (of the first trial)."""
+        return self.grid.configurations[int(self.chosen[0])]
+
+    @property
+    def estimate(self) -> tuple[float, float]:
+        """The criterion of what was chosen, mean over trials, and its standard error.
+
+        The rows set aside chose it, so it is a little too good.
+        """
+        trials = np.arange(len(self.chosen))
+        errors = self.errors[trials, self.chosen]
+        mean = float(self.estimates[trials, self.chosen].mean())
+        return mean, float(np.sqrt(np.square(errors).sum()) / len(errors))
+
+    def __repr__(self) -> str:
+        mean, error = self.estimate
+        name = self.criterion.name
+        return f"Search({self.configuration}, {name} {mean:.4f} ± {error:.4f})"
+
+
+def search(
+    x: Any,
+    sets: LabelSets | Sequence[LabelSets | Trial],
+    *,
+    criterion: str | Criterion = "accuracy",
+    share: float = 0.1,
+    rule: Rule = "best",
+    per_trial: bool = False,
+    average: int = 1,
+    patience: int | None = None,
+    refit: bool = True,
+    seed: int = 0,
+    watch: Mapping[str, Watch] | None = None,
+    **options: Any,
+) -> Search:
+    """Choose a configuration without true labels, then train it on all rows.
+
+    Parameters
+    ----------
+    x, sets
+        As for :func:`ruleout.fit_grid`.
+    criterion
+        A name, or what :func:`ruleout.criterion` returns.
+    share
+        How many rows are set aside to choose on; they keep what was ruled out there.
+    rule
+        See :func:`choose`.
+    per_trial
+        Let every trial choose for itself; otherwise the mean over the trials decides.
+    average
+        Average the criterion over the last so many kept epochs.
+    patience
+        Stop a configuration after so many kept epochs without a better value of the criterion; the
+        epoch of its best value then counts, also for the refit.
+    refit
+        Train the choice again, on all rows.
+    seed
+        Of the split, the first weights and the batch order; trial t takes seed + t.
+    watch
+        Measured in both trainings.
+    options
+        For :func:`ruleout.fit_grid`: approach, model, grid, epochs, device, ...
+
+    Examples
+    --------
+    >>> import ruleout as ro
+    >>> x, y = ro.datasets.load("digits").train
+    >>> sets = ro.draw(y, classes=10, seed=0)
+    >>> found = search(x, sets, grid={"learning_rate": [1e-1, 1e-4]}, epochs=5)
+    >>> found.configuration
+    {'learning_rate': 0.1, 'weight_decay': 1e-05}
+    """
+    judge = criterion if isinstance(criterion, Criterion) else find_criterion(criterion)
+    trials = _with_seeds(sets, seed)
+    parts = [split(len(trial.sets), share, seed=int(trial.seed or 0)) for trial in trials]
+    held = Watch(
+        [trial.sets[aside] for trial, (_, aside) in zip(trials, parts, strict=True)],
+        {judge.name: judge.values},
+        rows=[_rows(trial, aside) for trial, (_, aside) in zip(trials, parts, strict=True)],
+    )
+    kept = [_part(trial, rows) for trial, (rows, _) in zip(trials, parts, strict=True)]
+    name = f"held out/{judge.name}"
+    stop = Stopping(name, patience, judge.higher_is_better) if patience else None
+    both = {**(watch or {}), "held out": held}
+    grid = fit_grid(x, kept, seed=seed, watch=both, stopping=stop, moments=False, **options)
+    estimates, errors = _judged(grid, name, average, stop is not None)
+    chosen = _choices(estimates, errors, judge, rule, per_trial, grid)
+    final = None
+    if refit:
+        if stop is not None:
+            own = grid.stopped[np.arange(len(chosen)), chosen]
+            options["epochs"] = max(1, round(float(own.mean())))
+        options |= {"seed": seed, "watch": watch}
+        final = _refit(x, trials, chosen, grid, options)
+    return Search(grid, judge, estimates, errors, chosen, final)
+
+
+def _with_seeds(sets: Any, seed: int) -> list[Trial]:
+    """Return trials that know their seed."""
+    listed = [sets] if isinstance(sets, LabelSets) else list(sets)
+    trials = [one if isinstance(one, Trial) else Trial(one) for one in listed]
+    return [
+        trial if trial.seed is not None else replace(trial, seed=seed + place)
+        for place, trial in enumerate(trials)
+    ]
+
+
+def _rows(trial: Trial, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    return chosen if trial.rows is None else np.asarray(trial.rows)[chosen]
+
+
+def _part(trial: Trial, chosen: NDArray[np.intp]) -> Trial:
+    weight = None if trial.weight is None else np.asarray(trial.weight)[chosen]
+    return Trial(trial.sets[chosen], _rows(trial, chosen), weight, trial.seed)
+
+
+def _judged(
+    grid: GridFit, name: str, average: int, stopped: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the criterion of every model and its standard error, ``[T, C]`` each."""
+    values, errors = grid.history[name], grid.errors[name]
+    if stopped:
+        place = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
+        estimate = np.take_along_axis(values, place, -1)[..., 0]
+        return estimate, np.take_along_axis(errors, place, -1)[..., 0]
+    estimate = np.where(grid.diverged > 0, np.nan, values[..., -average:].mean(-1))
+    return estimate, errors[..., -average:].mean(-1)
+
+
+def _choices(
+    estimates: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    judge: Criterion,
+    rule: Rule,
+    per_trial: bool,
+    grid: GridFit,
+) -> NDArray[np.intp]:
+    def one(values: NDArray[np.float64], spread: NDArray[np.float64]) -> int:
+        up, known = judge.higher_is_better, grid.configurations
+        return choose(values, spread, higher_is_better=up, rule=rule, configurations=known)
+
+    if per_trial:
+        return np.array([one(v, e) for v, e in zip(estimates, errors, strict=True)])
+    return np.full(len(estimates), one(estimates, errors))
+
+
+def _refit(
+    x: Any, trials: list[Trial], chosen: NDArray[np.intp], grid: GridFit, options: dict[str, Any]
+) -> GridFit:
+    """Train what was chosen on all rows; where trials differ, each takes its own."""
+    distinct, own = np.unique(chosen, return_inverse=True)
+    left = [grid.configurations[place] for place in distinct]
+    return fit_grid(x, trials, **{**options, "grid": left}).pick(own)

@@ -1,0 +1,205 @@
+"""Batches: which rows each step of each trial reads, and what was ruled out there.
+
+An epoch is a walk over *items*: the rows of a trial, or for ``pairs-before`` its pairs (row,
+ruled-out class). The order depends on the seed of the trial, the epoch and the number of items
+alone, so approaches share it, and a run that was stopped needs no other random state to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ruleout.labels import LabelSets
+from ruleout.methods.table import Form
+from ruleout.training.memory import room
+
+_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+
+__all__ = ["Batch", "Shape", "Trial", "Walk", "order"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What one trial trains on.
+
+    Attributes
+    ----------
+    sets
+        What was ruled out, one row per entry of `rows`.
+    rows
+        Which rows of x these are; None means all, in order.
+    weight
+        One weight per row, zero or above; None means that all rows count alike.
+    seed
+        Of the first weights and of the batch order; None means the seed of the run plus the number
+        of the trial.
+    """
+
+    sets: LabelSets
+    rows: NDArray[np.intp] | None = None
+    weight: NDArray[np.float64] | None = None
+    seed: int | None = None
+
+
+def order(seed: int, epoch: int, items: int) -> NDArray[np.intp]:
+    """Return the order in which an epoch (from 1) walks over the items."""
+    return np.random.default_rng([seed, epoch]).permutation(items)
+
+
+class Batch(NamedTuple):
+    """What a step reads; `A` trials are still at work."""
+
+    rows: Tensor  # [A, B]: rows of x
+    excluded: Tensor  # [A, 1, B, k]
+    weight: Tensor | None  # [A, 1, B]
+
+
+class Shape(NamedTuple):
+    """What steps of one epoch can differ in: steps of one shape can share a CUDA graph."""
+
+    active: int  # trials at work
+    size: int  # items of a batch
+    weighted: bool
+
+
+class Walk:
+    """The items of some trials, and the epochs over them.
+
+    Trials are ordered by their number of items, most first, so that those still at work in the
+    last steps of an epoch are always the first ones. Where trials end within a step, missing items
+    get the weight 0.
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        seeds: Sequence[int],
+        form: Form,
+        size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self.trials, self.seeds, self.size = trials, seeds, size
+        self.dtype, self.device = dtype, device
+        self.classes = trials[0].sets.shape[1]
+        self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
+        self.items = [len(trial.sets) for trial in trials]
+        if self._pairs is not None:
+            self.items = [len(rows) for rows, _ in self._pairs]
+        self.steps = [-(-n // size) for n in self.items]
+        self.prior = self._tensor([t.sets.shares for t in trials]).unsqueeze(1)  # [T, 1, k]
+        given = any(trial.weight is not None for trial in trials)
+        self.weighted = given or len(set(self.items)) > 1
+        self._given = given
+        self.laid: dict[str, Tensor] = {}
+        self._rows_each = max(len(t.sets) for t in trials)
+        self._table: Tensor | None = None
+        size = self._rows_each * self.classes * len(trials) * dtype.itemsize
+        if self._pairs is None and size <= 0.1 * room(device):
+            self._table = self._resident(self._rows_each)
+        self._ahead = ThreadPoolExecutor(1) if device.type == "cuda" else None
+        self._next: dict[int, Future[Any]] = {}
+        self._place: NDArray[np.int64]
+
+    def _tensor(self, values: Sequence[NDArray[np.float64]]) -> Tensor:
+        return torch.from_numpy(np.stack(values)).to(self.device, self.dtype)
+
+    def _resident(self, most: int) -> Tensor:
+        """Hold what was ruled out as numbers, ``[T · most, k]``."""
+        table = torch.zeros(len(self.trials), most, self.classes, dtype=self.dtype)
+        for place, trial in enumerate(self.trials):
+            table[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
+        return table.flatten(0, 1).to(self.device)
+
+    def shape(self, step: int) -> Shape:
+        """Return the shape of a step (from 0) of the epoch."""
+        active = sum(step < steps for steps in self.steps)
+        left = [min(n - step * self.size, self.size) for n in self.items[:active]]
+        return Shape(active, max(left), self._given or min(left) < max(left))
+
+    def epoch(self, number: int) -> None:
+        """Lay out the items of an epoch on the device.
+
+        A GPU is not kept waiting: while it works, the order of the next epoch is made.
+        """
+        arranged = (
+            self._next.pop(number).result() if number in self._next else self._arrange(number)
+        )
+        self._place, tables = arranged
+        for name, table in tables.items():
+            if name not in self.laid:
+                self.laid[name] = torch.empty_like(table, device=self.device)
+            self.laid[name].copy_(table, non_blocking=True)
+        if self._ahead is not None:
+            self._next = {number + 1: self._ahead.submit(self._arrange, number + 1)}
+
+    def _arrange(self, number: int) -> tuple[NDArray[np.int64], dict[str, Tensor]]:
+        """Return the places of all items among their trial's rows, and tables ``[T, steps, B]``."""
+        wide = max(self.steps) * self.size
+        place = np.zeros((len(self.trials), wide), np.int64)
+        both = np.zeros((len(self.trials), wide, 2), np.int64)  # rows of x, and labels
+        weight = np.zeros(place.shape if self.weighted else 0, _NUMPY[self.dtype])
+        for t, (trial, n) in enumerate(zip(self.trials, self.items, strict=True)):
+            walk = order(self.seeds[t], number, n)
+            if self._pairs is not None:
+                rows_of, classes_of = self._pairs[t]
+                walk, both[t, :n, 1] = rows_of[walk], classes_of[walk]
+            place[t, :n] = walk
+            both[t, :n, 0] = walk if trial.rows is None else trial.rows[walk]
+            if self.weighted:
+                weight[t, :n] = 1 if trial.weight is None else trial.weight[walk]
+        if self._table is not None:
+            both[..., 1] = place + np.arange(len(place))[:, None] * self._rows_each
+        tables = {"rows": both, "weights": weight} if self.weighted else {"rows": both}
+        return place, {name: self._host(table) for name, table in tables.items()}
+
+    def _host(self, values: NDArray[Any]) -> Tensor:
+        tensor = torch.from_numpy(values.reshape(len(values), -1, self.size, *values.shape[2:]))
+        return tensor.pin_memory() if self.device.type == "cuda" else tensor
+
+    def batch(self, step: int | Tensor, shape: Shape) -> Batch:
+        """Return what step number `step` (from 0) reads; a tensor ``[1]`` inside a CUDA graph."""
+        rows, labels = self._at("rows", step, shape).unbind(-1)
+        weight = self._at("weights", step, shape).unsqueeze(1) if shape.weighted else None
+        if self.resident or isinstance(step, Tensor):
+            return Batch(rows, self._excluded(labels), weight)
+        return Batch(rows, self._unpack(step, shape), weight)
+
+    def _at(self, name: str, step: int | Tensor, shape: Shape) -> Tensor:
+        table = self.laid[name][: shape.active]
+        picked = table.index_select(1, step)[:, 0] if isinstance(step, Tensor) else table[:, step]
+        return picked[:, : shape.size]
+
+    def _excluded(self, labels: Tensor) -> Tensor:
+        """Return ``[A, 1, B, k]`` for labels ``[A, B]``: rows of the table, or classes.
+
+        Like logits it runs along the batch, which is how small numbers of classes are summed fast.
+        """
+        if self._table is None:
+            every = torch.arange(self.classes, device=labels.device).view(-1, 1)
+            found = (labels.unsqueeze(1) == every).to(self.dtype)  # [A, k, B]
+        else:
+            picked = self._table.index_select(0, labels.reshape(-1)).view(*labels.shape, -1)
+            found = picked.transpose(1, 2).contiguous()
+        return found.unsqueeze(1).transpose(2, 3)
+
+    @property
+    def resident(self) -> bool:
+        """Whether what was ruled out is on the device, so that a step can be captured."""
+        return self._pairs is not None or self._table is not None
+
+    def _unpack(self, step: int, shape: Shape) -> Tensor:
+        piece = slice(step * self.size, step * self.size + shape.size)
+        parts = [
+            trial.sets[self._place[t, piece]].excluded
+            for t, trial in enumerate(self.trials[: shape.active])
+        ]
+        return torch.from_numpy(np.stack(parts)).unsqueeze(1).to(self.device, self.dtype)

@@ -1,0 +1,103 @@
+"""Grids of configurations: from a dictionary of values to what each stacked model is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import isfinite
+from numbers import Real
+from typing import Any, TypeAlias
+
+from torch import Tensor
+
+from ruleout.labels.errors import brief, nearest
+
+__all__ = ["PAPER_GRID", "Configuration", "Grid", "configurations", "loss_options"]
+
+Configuration: TypeAlias = dict[str, Any]
+Grid: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+#: The paper's grid: learning rate and weight decay each from 1e-6 to 1e-1, 36 configurations.
+PAPER_GRID: Mapping[str, tuple[float, ...]] = {
+    "learning_rate": tuple(10.0**power for power in range(-6, 0)),
+    "weight_decay": tuple(10.0**power for power in range(-6, 0)),
+}
+
+_DEFAULTS = {"learning_rate": 1e-3, "weight_decay": 1e-5}
+
+
+def configurations(grid: Grid | None) -> list[Configuration]:
+    """Return every configuration of a grid.
+
+    Parameters
+    ----------
+    grid
+        ``"paper"``, a dictionary of values or lists of values (every combination is taken, the last
+        name running fastest), a list of configurations, or None for the defaults: learning rate
+        1e-3, weight decay 1e-5. Names other than ``learning_rate`` and ``weight_decay`` are options
+        of the loss, such as ``q`` of GCE.
+
+    Examples
+    --------
+    >>> configurations({"learning_rate": [0.1, 0.01], "weight_decay": 0})
+    [{'learning_rate': 0.1, 'weight_decay': 0.0}, {'learning_rate': 0.01, 'weight_decay': 0.0}]
+    >>> len(configurations("paper"))
+    36
+    """
+    if isinstance(grid, str):
+        if grid != "paper":
+            raise ValueError(f"unknown grid {brief(grid)}; say 'paper', or give lists of values")
+        grid = PAPER_GRID
+    if grid is None:
+        grid = {}
+    if isinstance(grid, Mapping):
+        lists = [_listed(name, values) for name, values in grid.items()]
+        found = [dict(zip(grid, values, strict=True)) for values in product(*lists)]
+    else:
+        found = [dict(one) for one in grid]
+    if not found:
+        raise ValueError("the grid holds no configuration; give at least one value for each name")
+    names = {frozenset(one) for one in found}
+    if len(names) > 1:
+        raise ValueError("every configuration of a grid must set the same names")
+    return [_checked(_DEFAULTS | one) for one in found]
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, (str, Real)) or not hasattr(values, "__iter__"):
+        return [values]
+    listed = list(values)
+    if not listed:
+        raise ValueError(f"the grid has no value for {name!r}; give at least one")
+    return listed
+
+
+def _checked(one: Configuration) -> Configuration:
+    for name in _DEFAULTS:
+        value = one[name]
+        number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+        if not number or value < 0:
+            raise ValueError(f"{name} must be a number, zero or above, not {brief(value)}")
+        one[name] = float(value)
+    return {name: _plain(value) for name, value in one.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+
+
+def loss_options(grid: Sequence[Configuration], like: Tensor) -> dict[str, Any]:
+    """Return the options of the loss; those that differ become tensors ``[C, 1, 1]``."""
+    options: dict[str, Any] = {}
+    for name in grid[0]:
+        values = [one[name] for one in grid]
+        if name in _DEFAULTS:
+            continue
+        if all(value == values[0] for value in values):
+            options[name] = values[0]
+        elif all(isinstance(value, Real) for value in values):
+            options[name] = like.new_tensor(values).view(-1, 1, 1)
+        else:
+            say = nearest(name, _DEFAULTS, "train one grid for each value")
+            raise ValueError(f"the grid gives {name!r} values that are not numbers; {say}")
+    return options

@@ -1,0 +1,284 @@
+"""Stacks of models: one forward and one backward pass for ``[T, C]`` models at once.
+
+Linear models and perceptrons share the batch of their trial, so their first layer is one matrix
+product for the whole grid, and their gradients are written out. Any other module goes through
+`torch.func.vmap`, or stands alone where stacking does not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from ruleout.training.optimizers import At
+
+__all__ = ["Dense", "LossOf", "Modules", "Move", "Net", "dense_layers", "pays_to_stack"]
+
+#: Logits ``[A, C, B, k]`` to losses ``[A, C]`` and their slopes, of the shape of the logits.
+LossOf: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+class Move(Protocol):
+    """What a net calls to have weights moved: the optimizer, with the rates of this step."""
+
+    def __call__(self, place: int, at: At, grad: Tensor) -> None:
+        """Move ``parameters[place][at]`` by its gradient, which may be overwritten."""
+
+
+class Net(Protocol):
+    """A stack of models."""
+
+    parameters: list[Tensor]  #: each ``[T, C, ...]``
+    buffers: dict[str, Tensor]  #: what is not trained but changes, such as running means
+
+    def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
+        """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
+
+    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return tensors like :attr:`parameters` under the names that the module gives them."""
+
+
+def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
+    """Return the layers of a linear model or ReLU perceptron; None for any other module."""
+    if isinstance(module, nn.Linear):
+        parts: list[nn.Module] = [module]
+    elif type(module) is nn.Sequential:
+        parts = list(module)
+        if parts and isinstance(parts[0], nn.Flatten):
+            parts = parts[1:]
+    else:
+        return None
+    layers = parts[::2]
+    if not layers or len(parts) % 2 == 0:
+        return None
+    between = all(type(part) is nn.ReLU for part in parts[1::2])
+    linear = [part for part in layers if type(part) is nn.Linear and part.bias is not None]
+    return linear if between and len(linear) == len(layers) else None
+
+
+class Dense:
+    """Linear models and ReLU perceptrons.
+
+    The bias of the first layer is a column of its weights:
+    :class:`~ruleout.training.features.Features` ends every row in a 1. Weights keep the layout of
+    ``nn.Linear``, ``[out, in]``, and layers hand on ``[out, B]``, so that every model's weights lie
+    in one piece and the first layer is one matrix product for all models of a trial.
+
+    Parameters
+    ----------
+    modules
+        One module per trial: where its models start.
+    models
+        C, the number of configurations.
+    width
+        Of the rows of x.
+    dtype, device
+        Of the weights.
+    compute
+        The dtype of the matrix products, of which x is given.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[nn.Module],
+        models: int,
+        width: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        compute: torch.dtype,
+    ) -> None:
+        self.models, self.dtype, self.compute = models, dtype, compute
+        layers = [dense_layers(module) or [] for module in modules]
+        places = {id(part): name for name, part in modules[0].named_modules()}
+        self.names = [f"{places[id(one)]}.".removeprefix(".") for one in layers[0]]
+        self.features = layers[0][0].in_features
+        self.parameters: list[Tensor] = []
+        for place, same in enumerate(zip(*layers, strict=True)):
+            weight = torch.stack([one.weight.detach() for one in same]).to(dtype)
+            bias = torch.stack([one.bias.detach() for one in same]).to(dtype).unsqueeze(-1)
+            if place == 0:
+                rest = weight.new_zeros(*weight.shape[:2], width - self.features - 1)
+                starts = [torch.cat([weight, bias, rest], -1)]
+            else:
+                starts = [weight, bias]
+            self.parameters += [_repeat(start, models, device) for start in starts]
+        self.buffers: dict[str, Tensor] = {}
+        self._grad = torch.empty_like(self.parameters[0])
+
+    def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
+        """Return the losses ``[A, C]`` of a batch ``[A, B, width]``, and move all weights."""
+        with torch.no_grad():
+            logits, reads = self._forward(x)
+        loss, slope = loss_of(logits)
+        with torch.no_grad():
+            self._backward(x, reads, slope.transpose(2, 3), move)
+        return loss
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return ``[T, C, n, k]`` for rows ``[n, width]``, or ``[T, n, width]`` of each trial."""
+        with torch.no_grad():
+            return self._forward(x)[0]
+
+    def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return logits ``[A, C, B, k]``, and what each layer after the first read."""
+        active = len(x) if x.ndim == 3 else len(self.parameters[0])
+        rows = x.expand(active, *x.shape[-2:]).transpose(1, 2)
+        joint = self.parameters[0][:active].flatten(1, 2)  # [A, C · out, width]
+        out = self._product(joint, rows).view(active, self.models, -1, x.shape[-2])
+        reads: list[Tensor] = []
+        for weight, bias in zip(self.parameters[1::2], self.parameters[2::2], strict=True):
+            reads.append(out.relu_())
+            flat = self._product(weight[:active].flatten(0, 1), out.flatten(0, 1))
+            out = flat.view(active, self.models, *flat.shape[1:]).add_(bias[:active])
+        return out.transpose(2, 3), reads
+
+    def _backward(self, x: Tensor, reads: list[Tensor], slope: Tensor, move: Move) -> None:
+        """Move all weights, from the slope ``[A, C, k, B]`` of the logits."""
+        active = len(slope)
+        slope, every = slope.contiguous(), (slice(0, active), slice(0, self.models))
+        for layer in reversed(range(len(reads))):
+            weight, bias = self._gradients(reads[layer], slope)
+            slope = self._slope(layer, reads[layer], slope)
+            move(1 + 2 * layer, every, weight)
+            move(2 + 2 * layer, every, bias)
+        if x.is_cuda and reads:  # TF32 is fastest where both sides run along the batch
+            x = x.transpose(1, 2).contiguous().transpose(1, 2)
+        grad = self._grad[:active]
+        self._product(slope.flatten(1, 2), x, grad.flatten(1, 2))
+        move(0, every, grad)
+
+    def _gradients(self, read: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of weight and bias of a layer after the first."""
+        weight = self._product(slope.flatten(0, 1), read.flatten(0, 1).transpose(1, 2))
+        return weight.view(*slope.shape[:2], *weight.shape[1:]), slope.sum(-1, keepdim=True)
+
+    def _slope(self, layer: int, read: Tensor, slope: Tensor) -> Tensor:
+        """Return the slope ``[A, C, out, B]`` before a layer after the first."""
+        weight = self.parameters[1 + 2 * layer][: len(slope)].flatten(0, 1)
+        back = self._product(weight.transpose(1, 2), slope.flatten(0, 1)).view_as(read)
+        masked: Tensor = torch.ops.aten.threshold_backward(back, read, 0)
+        return masked
+
+    def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
+        """Multiply ``[N, ., .]`` by ``[N, ., .]`` in the dtype of computation."""
+        left, right = left.to(self.compute), right.to(self.compute)
+        if out is None:
+            return torch.bmm(left, right).to(self.dtype)
+        if out.dtype is self.compute:
+            return torch.bmm(left, right, out=out)
+        return out.copy_(torch.bmm(left, right))
+
+    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return tensors like the parameters under the names of the module's layers."""
+        first = tensors[0]
+        found = {
+            f"{self.names[0]}weight": first[..., : self.features],
+            f"{self.names[0]}bias": first[..., self.features],
+        }
+        for name, weight, bias in zip(self.names[1:], tensors[1::2], tensors[2::2], strict=True):
+            found |= {f"{name}weight": weight, f"{name}bias": bias.squeeze(-1)}
+        return found
+
+
+def _repeat(start: Tensor, models: int, device: torch.device) -> Tensor:
+    """Give every configuration the same start: ``[T, ...]`` becomes ``[T, C, ...]``."""
+    shape = (len(start), models, *start.shape[1:])
+    return start.unsqueeze(1).expand(shape).contiguous().to(device)
+
+
+def pays_to_stack(module: nn.Module) -> bool:
+    """Say whether `torch.func.vmap` should train copies of a module together.
+
+    It pays for modules made of matrix products. Convolutions become grouped convolutions, which
+    are slower than one model after another; buffers (batch norm), frozen weights and dropout need
+    a model of their own.
+    """
+    kinds = (nn.modules.conv._ConvNd, nn.modules.dropout._DropoutNd, nn.RNNBase)
+    alone = any(isinstance(part, kinds) for part in module.modules())
+    frozen = any(not p.requires_grad for p in module.parameters())
+    return not alone and not frozen and not any(True for _ in module.buffers())
+
+
+class Modules:
+    """Any `nn.Module`: `torch.func.vmap` over ``[T, C]`` models, or a single one by itself.
+
+    Parameters
+    ----------
+    modules
+        One module per trial: where its models start.
+    models
+        C, the number of configurations.
+    dimensions
+        Of one example.
+    dtype, device
+        Of the weights.
+    compute
+        The dtype of the matrix products.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[nn.Module],
+        models: int,
+        dimensions: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        compute: torch.dtype,
+    ) -> None:
+        self.dimensions, self.dtype, self.compute = dimensions, dtype, compute
+        self.alone = len(modules) == models == 1
+        self.module = modules[0].to(device, dtype)
+        starts = [dict(module.named_parameters()) for module in modules]
+        self.names = [name for name, value in starts[0].items() if value.requires_grad]
+        self.parameters: list[Tensor] = []
+        for name in self.names:
+            start = torch.stack([one[name].detach().to(dtype) for one in starts])
+            self.parameters.append(_repeat(start, models, device))
+        rest = self.module.state_dict(keep_vars=True)
+        self.buffers = {name: rest[name].detach() for name in rest if name not in self.names}
+
+    def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
+        """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
+        self.module.train()
+        active = len(x)
+        leaves = [p[:active].detach().requires_grad_() for p in self.parameters]
+        with torch.enable_grad():
+            logits = self._run(leaves, x)
+        loss, slope = loss_of(logits.detach())
+        grads = torch.autograd.grad(logits, leaves, slope, allow_unused=True)
+        every = (slice(0, active), slice(0, loss.shape[1]))
+        for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True)):
+            move(place, every, torch.zeros_like(leaf) if grad is None else grad.contiguous())
+        return loss
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
+        self.module.eval()
+        each = x.ndim == self.dimensions + 2
+        rows = x if each else x.expand(len(self.parameters[0]), *x.shape)
+        with torch.no_grad():
+            return self._run(self.parameters, rows)
+
+    def _run(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, self.compute, enabled=self.compute is not self.dtype):
+            if self.alone:
+                out = self._one([p[0, 0] for p in parameters], x[0])[None, None]
+            else:
+                each = torch.func.vmap(self._one, in_dims=(0, None))  # over configurations
+                out = torch.func.vmap(each)(list(parameters), x)  # over trials
+        return out.to(self.dtype)
+
+    def _one(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        named = dict(zip(self.names, parameters, strict=True))
+        out: Tensor = torch.func.functional_call(self.module, named, (x,))
+        return out
+
+    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return tensors like the parameters under the module's names."""
+        return dict(zip(self.names, tensors, strict=True))

@@ -1,0 +1,319 @@
+"""One stack: some trials and configurations that train together, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ruleout.methods import Approach, approach
+from ruleout.training.batches import Shape, Trial, Walk
+from ruleout.training.features import Features
+from ruleout.training.graphs import Graphs
+from ruleout.training.grids import Configuration, loss_options
+from ruleout.training.nets import Dense, Modules, Net, dense_layers
+from ruleout.training.optimizers import At, Optimizer, Rates, rates
+from ruleout.training.slopes import Slopes
+from ruleout.training.watches import Watch, Watcher
+
+__all__ = ["Run", "Stack", "Stopping"]
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop a configuration early, and keep its best weights.
+
+    Attributes
+    ----------
+    monitor
+        A measure of a watch, such as ``"valid/accuracy"``.
+    patience
+        After how many measured epochs without a better value.
+    higher_is_better
+        Which way is better.
+    """
+
+    monitor: str
+    patience: int = 10
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all stacks of a run share."""
+
+    features: Features
+    trials: Sequence[Trial]
+    seeds: Sequence[int]
+    approach: Approach
+    grid: Sequence[Configuration]
+    modules: Sequence[nn.Module]  # one per trial
+    optimizer: str
+    epochs: int
+    size: int
+    dtype: torch.dtype
+    compute: torch.dtype
+    device: torch.device
+    watches: Mapping[str, tuple[Watch, Features]]
+    recorded: frozenset[int]
+    stopping: Stopping | None = None
+    start: Mapping[str, Any] = field(default_factory=dict)  # moments and steps to go on from
+    moments: bool = True  # keep them for another fit
+
+
+class Trained(NamedTuple):
+    """What is left of a stack when it is done, on the CPU."""
+
+    weights: dict[str, Tensor]  # [T, C, ...]
+    history: dict[str, Tensor]  # [T, C, E]
+    diverged: Tensor  # [T, C]
+    stopped: Tensor  # [T, C]
+    tensors: list[dict[str, Tensor]]  # the last parameters, then moments: to go on from
+    steps: NDArray[np.float64]  # [T]
+
+
+class Stack:
+    """Some trials and configurations of a run, and where their training stands.
+
+    Parameters
+    ----------
+    run
+        What all stacks share.
+    trials
+        The numbers of the trials, those with most steps first.
+    models
+        Which configurations.
+    """
+
+    def __init__(self, run: Run, trials: Sequence[int], models: slice) -> None:
+        self.run, self.trials, self.models = run, list(trials), models
+        self.grid = run.grid[models]
+        own = [run.trials[t] for t in trials]
+        seeds = [run.seeds[t] for t in trials]
+        self.walk = Walk(own, seeds, run.approach.form, run.size, run.dtype, run.device)
+        self.net = self._build()
+        self.optimizer = Optimizer(run.optimizer)
+        self.optimizer.start(self.net.parameters)
+        self._speed = [
+            torch.tensor([one[name] for one in self.grid], dtype=torch.float64)
+            for name in ("learning_rate", "weight_decay")
+        ]
+        self.shapes = [self.walk.shape(step) for step in range(max(self.walk.steps))]
+        self.watchers = [Watcher(n, w, trials, f) for n, (w, f) in run.watches.items()]
+        shape = (len(own), len(self.grid))
+        self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
+        self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))
+        self.epoch, self.steps_before = 0, np.zeros(len(own))
+        self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
+        self.history: dict[str, list[Tensor]] = {}
+        self._steps = torch.tensor(self.walk.steps, device=run.device).unsqueeze(1)
+        self._laid: tuple[Tensor, Tensor, Tensor] | None = None
+        self.best = _Best(self, run.stopping) if run.stopping else None
+        self._graphs = Graphs(self) if self._capturable() else None
+        self._resume()
+
+    def _build(self) -> Net:
+        run, modules = self.run, [self.run.modules[t] for t in self.trials]
+        count = len(self.grid)
+        if dense_layers(modules[0]) is not None:
+            width = run.features.width
+            return Dense(modules, count, width, run.dtype, run.device, run.compute)
+        dimensions = len(run.features.shape or ())
+        return Modules(modules, count, dimensions, run.dtype, run.device, run.compute)
+
+    def _approach(self) -> Approach:
+        """Return the approach with the options of these configurations."""
+        options = loss_options(self.grid, self.net.parameters[0])
+        return approach(self.run.approach.name, **options) if options else self.run.approach
+
+    def _capturable(self) -> bool:
+        resident = self.walk.resident and self.run.features.resident
+        return self.run.device.type == "cuda" and resident and isinstance(self.net, Dense)
+
+    def _resume(self) -> None:
+        """Take weights, moments and steps from an earlier fit, if the run has one."""
+        start = self.run.start
+        if not start:
+            return
+        tensors = [self.net.parameters, *zip(*self.optimizer.moments, strict=True)]
+        for place, stacked in enumerate(tensors):
+            for name, view in self.net.named(list(stacked)).items():
+                source = start["tensors"][place][name]
+                view.copy_(source[self.trials][:, self.models])
+        self.steps_before = np.asarray(start["steps"], float)[self.trials]
+
+    # ------------------------------------------------------------------ epochs
+
+    def run_epoch(self) -> None:
+        """Walk once over the items of every trial."""
+        self.epoch += 1
+        self._lay_rates()
+        self.walk.epoch(self.epoch)
+        self.total.zero_()
+        with self._seeded():
+            if self._graphs is not None:
+                self._graphs.epoch()
+            else:
+                for step, shape in enumerate(self.shapes):
+                    self.step(step, shape)
+        self.steps_before = self.steps_before + np.asarray(self.walk.steps)
+        self._note()
+
+    def step(self, step: int | Tensor, shape: Shape) -> None:
+        """Take one step; `step` counts from 0, and is a tensor inside a CUDA graph."""
+        batch = self.walk.batch(step, shape)
+        by = self._rates(step, shape)
+
+        def move(place: int, at: At, grad: Tensor) -> None:
+            self.optimizer.move(place, self.net.parameters[place], at, grad, by)
+
+        def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
+            prior = self.walk.prior[: shape.active]
+            return self.slopes(logits, batch.excluded, prior, batch.weight)
+
+        loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
+        self.total[: shape.active] += loss
+
+    def _lay_rates(self) -> None:
+        """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1]``."""
+        steps = 1 + np.arange(len(self.shapes))[:, None] + self.steps_before
+        found = rates(self.run.optimizer, torch.from_numpy(steps), *self._speed)
+        table = torch.cat([found.size, found.epsilon], -1).to(self.run.dtype)
+        table = table.pin_memory() if self.run.device.type == "cuda" else table
+        if self._laid is None:
+            decay, shrink = (v.to(self.run.device, self.run.dtype) for v in found[2:])
+            self._laid = (torch.empty_like(table, device=self.run.device), decay, shrink)
+        self._laid[0].copy_(table, non_blocking=True)
+
+    def _rates(self, step: int | Tensor, shape: Shape) -> Rates:
+        assert self._laid is not None
+        table, decay, shrink = self._laid
+        now = table.index_select(0, step)[0] if isinstance(step, Tensor) else table[step]
+        return Rates(now[: shape.active, :-1], now[: shape.active, -1:], decay, shrink)
+
+    @contextmanager
+    def _seeded(self) -> Iterator[None]:
+        """Give modules with randomness of their own (dropout) a seed for each trial and epoch."""
+        if isinstance(self.net, Dense):
+            yield
+            return
+        devices = [self.run.device] if self.run.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            seed = np.random.SeedSequence([self.run.seeds[self.trials[0]], self.epoch])
+            torch.manual_seed(int(seed.generate_state(1)[0]))
+            yield
+
+    # ------------------------------------------------------------------ what is kept
+
+    def _note(self) -> None:
+        """Keep the losses of this epoch, and what the watches measure."""
+        loss = self.total / self._steps
+        first = (self.diverged == 0) & ~loss.isfinite()
+        self.diverged.masked_fill_(first, self.epoch)
+        if self.epoch not in self.run.recorded:
+            return
+        self._keep("loss", loss)
+        for watcher in self.watchers:
+            for name, (mean, error) in watcher.measure(self.net, self._most()).items():
+                self._keep(name, mean)
+                self._keep(f"{name} error", error)
+        if self.best is not None:
+            self.best.look(self.history)
+
+    def _keep(self, name: str, values: Tensor) -> None:
+        self.history.setdefault(name, []).append(values.clone())
+
+    def _most(self) -> int:
+        """Return how many rows to measure at once: what fits the cache, or a part of the GPU."""
+        models = len(self.trials) * len(self.grid)
+        widest = max(p.shape[2] for p in self.net.parameters)
+        budget = (4 << 30) if self.run.device.type == "cuda" else (32 << 20)
+        return max(16, budget // (models * 4 * (widest + 4 * self.walk.classes)))
+
+    @property
+    def finished(self) -> bool:
+        """Whether no epoch is left, or every configuration has lost its patience."""
+        lost = self.best is not None and self.best.lost
+        return self.epoch >= self.run.epochs or lost
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all that a checkpoint must hold, by name."""
+        found = {f"parameter.{i}": p for i, p in enumerate(self.net.parameters)}
+        for i, moments in enumerate(self.optimizer.moments):
+            found |= {f"moment.{i}.{j}": m for j, m in enumerate(moments)}
+        found |= {f"buffer.{name}": value for name, value in self.net.buffers.items()}
+        found |= {f"history.{name}": torch.stack(kept) for name, kept in self.history.items()}
+        found |= {"diverged": self.diverged, "steps": torch.from_numpy(self.steps_before)}
+        return found | (self.best.tensors() if self.best else {})
+
+    def restore(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
+        """Go back to what :meth:`tensors` returned at the end of an epoch."""
+        self.epoch = epoch
+        for name in list(tensors):
+            if name.startswith("history."):
+                kept = tensors[name].to(self.run.device)
+                self.history[name.removeprefix("history.")] = list(kept)
+        self.steps_before = tensors["steps"].numpy().copy()
+        for name, value in self.tensors().items():
+            if not name.startswith("history.") and name != "steps":
+                value.copy_(tensors[name])
+
+    def trained(self) -> Trained:
+        """Bring what must stay to the CPU, so that the device is free for the next stack."""
+        source = self.best.weights if self.best else self.net.parameters
+        buffers = {name: value[None, None] for name, value in self.net.buffers.items()}
+        ended = torch.full_like(self.diverged, self.epoch)
+        moments = zip(*self.optimizer.moments, strict=True)
+        both = (self.net.parameters, *moments) if self.run.moments else ()
+        tensors = [self.net.named(list(stacked)) for stacked in both]
+        return Trained(
+            _to_cpu({**self.net.named(source), **buffers}),
+            {name: torch.stack(kept, -1).cpu() for name, kept in self.history.items()},
+            self.diverged.cpu(),
+            (self.best.epoch if self.best else ended).cpu(),
+            [_to_cpu(found) for found in tensors],
+            self.steps_before,
+        )
+
+
+def _to_cpu(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().clone().cpu() for name, value in found.items()}
+
+
+class _Best:
+    """The best weights of each model so far, while it has patience."""
+
+    def __init__(self, stack: Stack, stopping: Stopping) -> None:
+        self.stack, self.stopping = stack, stopping
+        self.weights = [p.clone() for p in stack.net.parameters]
+        self.value = torch.full_like(stack.total, -torch.inf)
+        self.epoch = torch.zeros_like(stack.diverged)
+        self.waited = torch.zeros_like(stack.diverged)
+
+    def look(self, history: Mapping[str, list[Tensor]]) -> None:
+        """Compare the newest measurement with the best."""
+        value = history[self.stopping.monitor][-1]
+        value = value if self.stopping.higher_is_better else -value
+        patient = self.waited < self.stopping.patience
+        better = (value > self.value) & patient
+        self.waited = torch.where(better, 0, self.waited + 1)
+        self.value = torch.where(better, value, self.value)
+        self.epoch = torch.where(better, self.stack.epoch, self.epoch)
+        for kept, now in zip(self.weights, self.stack.net.parameters, strict=True):
+            kept[better] = now[better]
+
+    @property
+    def lost(self) -> bool:
+        """Whether no model has patience left."""
+        return bool((self.waited >= self.stopping.patience).all())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must hold."""
+        found = {f"best.{i}": weight for i, weight in enumerate(self.weights)}
+        return {**found, "value": self.value, "best": self.epoch, "waited": self.waited}

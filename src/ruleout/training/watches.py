@@ -1,0 +1,162 @@
+"""Watches: what is measured on which rows while a grid trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError
+from ruleout.training.features import Features, check_features
+from ruleout.training.nets import Net
+
+__all__ = ["Measure", "Watch", "Watcher", "features_of", "hits"]
+
+#: ``(logits [..., n, k], target) → [..., n]``: one value per row, of which the mean is reported.
+Measure: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+
+def hits(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return 1 where the largest logit is that of the label, else 0."""
+    return (logits.argmax(-1) == labels).to(logits.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Rows on which every model is measured at the end of an epoch.
+
+    Attributes
+    ----------
+    target
+        What is known about the rows: label sets, or true labels (positions among the classes) for
+        analysis; a list holds one for each trial.
+    measures
+        Functions ``(logits, target) → [..., n]`` by name. For true labels the default is
+        ``{"accuracy": hits}``; for label sets name criteria:
+        ``{"accuracy": ro.criterion("accuracy").values}``.
+    x
+        The rows; None means those of the training data.
+    rows
+        Which of them; a list holds one array for each trial. None means all.
+    """
+
+    target: Any
+    measures: Mapping[str, Measure] | None = None
+    x: Any = None
+    rows: Any = None
+
+
+class Watcher:
+    """A watch made ready for the trials of one stack.
+
+    Parameters
+    ----------
+    name, watch
+        As given by the user.
+    trials
+        The numbers of the trials in the stack.
+    features
+        The rows of the watch on the device.
+    """
+
+    def __init__(self, name: str, watch: Watch, trials: Sequence[int], features: Features) -> None:
+        self.name, self.features = name, features
+        self.targets, self.rows = _of(watch.target, trials), _of(watch.rows, trials)
+        self.measures = dict(watch.measures or {"accuracy": hits})
+        self._known: dict[int, Tensor] = {}
+        self._check(watch)
+
+    def _check(self, watch: Watch) -> None:
+        if watch.measures is None and isinstance(self.targets[0], LabelSets):
+            raise ValueError(
+                f"watch {self.name!r} holds label sets but no measures; "
+                'give measures={"accuracy": ro.criterion("accuracy").values}'
+            )
+        for target, chosen in zip(self.targets, self.rows, strict=True):
+            count = self.features.n if chosen is None else len(chosen)
+            if len(target) != count:
+                raise InputError(
+                    f"watch {self.name!r} has {count} rows but {len(target)} targets",
+                    "give one target for each row",
+                )
+        if len({len(target) for target in self.targets}) > 1:
+            raise InputError(
+                f"the trials of watch {self.name!r} differ in length",
+                "give every trial the same number of rows",
+            )
+
+    def measure(self, net: Net, most: int) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return for each measure the mean ``[T, C]`` and its standard error."""
+        sums: dict[str, Tensor] = {}
+        for start in range(0, len(self.targets[0]), most):
+            piece = slice(start, start + most)
+            logits = net.logits(self._rows(piece))
+            target = self._target(piece, logits)
+            says = (
+                target.amax(-1) if target.ndim == logits.ndim else torch.ones_like(logits[..., 0])
+            )
+            for name, values in self.measures.items():
+                value = values(logits, target)
+                weight = says.expand_as(value)
+                parts = torch.stack([weight, weight * value, weight * value.square()])
+                found = parts.sum(-1, dtype=torch.float64)  # [3, T, C]
+                sums[name] = sums[name] + found if name in sums else found
+        return {f"{self.name}/{name}": _mean(*parts) for name, parts in sums.items()}
+
+    def _rows(self, piece: slice) -> Tensor:
+        if all(rows is None for rows in self.rows):
+            return self.features.slice(piece)
+        every = np.arange(self.features.n)
+        rows = [(every if rows is None else np.asarray(rows))[piece] for rows in self.rows]
+        return self.features.take(torch.from_numpy(np.stack(rows)).to(self.features.device))
+
+    def _target(self, piece: slice, logits: Tensor) -> Tensor:
+        """Return what is known about the rows: ``[T, 1, n, k]`` of 0 and 1, or ``[T, 1, n]``."""
+        if piece.start in self._known:
+            return self._known[piece.start]
+        alike = all(target is self.targets[0] for target in self.targets)
+        targets = self.targets[:1] if alike else self.targets
+        if isinstance(targets[0], LabelSets):
+            masks = np.stack([target[piece].excluded for target in targets])
+            found = torch.from_numpy(masks).to(logits).unsqueeze(1)
+        else:
+            labels = np.stack([np.asarray(target)[piece] for target in targets]).astype(np.int64)
+            found = torch.from_numpy(labels).to(logits.device).unsqueeze(1)
+        if sum(one.nbytes for one in self._known.values()) + found.nbytes < _KEEP:
+            self._known[piece.start] = found
+        return found
+
+
+_KEEP = 256 << 20  # bytes of targets held ready on the device
+
+
+def _mean(count: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    mean = total / count
+    spread = (squares / count - mean.square()).clamp(min=0)
+    error = (spread / (count - 1).clamp(min=1)).sqrt()
+    return mean, torch.where(count > 1, error, torch.inf)
+
+
+def _of(given: Any, trials: Sequence[int]) -> list[Any]:
+    """Return what was given for each trial; a list of lists or arrays holds one for each."""
+    listed = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
+    return [given[t] if listed else given for t in trials]
+
+
+def features_of(name: str, watch: Watch, like: Features) -> Features:
+    """Bring the rows of a watch to the device, in the form of the training data."""
+    if watch.x is None:
+        return like
+    x = check_features(watch.x, f"x of watch {name!r}")
+    made = Features(x, like.shape, like.dtype, like.device)
+    if made.d != like.d:
+        raise InputError(
+            f"x of watch {name!r} has {made.d} features, the training data {like.d}",
+            "give the same features in the same order",
+        )
+    return made

@@ -1,0 +1,71 @@
+"""Every sentence that `fit_grid` and `search` answer bad input with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import ruleout as ro
+from ruleout.selection import choose, search, split
+from ruleout.training import Trial, Watch
+from ruleout.training import fit_grid as typed_fit_grid
+
+fit_grid: Any = typed_fit_grid  # bad types are the point here
+X = np.arange(12.0).reshape(4, 3)
+SETS = ro.LabelSets([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
+HOLE = X.copy()
+HOLE[2, 1] = np.nan
+ENDLESS = X.copy()
+ENDLESS[1, 0] = np.inf
+FULL = np.full((4, 3), 1.0)
+
+CASES: list[tuple[str, Callable[[], Any], str]] = [
+    ("nan", lambda: fit_grid(HOLE, SETS), "row 2, column 1: x holds nan; fill in or leave out missing values first"),
+    ("inf", lambda: fit_grid(ENDLESS, SETS), "row 1, column 0: x holds inf; fill in or leave out missing values first"),
+    ("flat x", lambda: fit_grid(X[0], SETS), "x has shape (3,); give rows × features"),
+    ("text", lambda: fit_grid([["a"]], SETS), "x has dtype <U1; give numbers"),
+    ("rows", lambda: fit_grid(X[:3], SETS), "x has 3 rows but the label sets have 4; give one set for each row"),
+    ("no sets", lambda: fit_grid(X, None), "sets is a NoneType; give LabelSets, or a list of them for trials"),
+    ("array", lambda: fit_grid(X, [FULL]), "the label sets are a ndarray; make them with ro.LabelSets(excluded, classes)"),
+    ("none", lambda: fit_grid(X[:0], SETS[:0]), "there are no rows to train on; give at least one"),
+    ("classes", lambda: fit_grid(X, [SETS, ro.LabelSets(np.eye(4)[:, :2], classes=["a", "b"], unlabelled=True)]), "the classes of trial 1 are not those of trial 0; give all trials the same classes in the same order"),
+    ("beyond", lambda: fit_grid(X, [Trial(SETS, np.array([0, 1, 2, 9]))]), "the rows go beyond x; give numbers from 0 to 3"),
+    ("weights", lambda: fit_grid(X, [Trial(SETS, weight=np.ones(3))]), "the weights have shape (3,); give 4, one for each row"),
+    ("negative", lambda: fit_grid(X, [Trial(SETS, weight=-np.ones(4))]), "the weights are negative, not finite or all zero; give numbers above zero"),
+    ("approach", lambda: fit_grid(X, SETS, approach="lgo"), "unknown approach 'lgo'; did you mean 'log'?"),
+    ("model", lambda: fit_grid(X, SETS, model="liner"), "unknown model 'liner'; did you mean 'linear'?"),
+    ("optimizer", lambda: fit_grid(X, SETS, optimizer="adma"), "unknown optimizer 'adma'; did you mean 'adam'?"),
+    ("precision", lambda: fit_grid(X, SETS, precision="float16"), "unknown precision 'float16'; did you mean 'float64'?"),
+    ("tf32", lambda: fit_grid(X, SETS, precision="tf32"), "tf32 needs a CUDA device; use precision='float32' on a CPU"),
+    ("device", lambda: fit_grid(X, SETS, device="gpu"), "unknown device 'gpu'; say 'cpu' or 'cuda'"),
+    ("grid", lambda: fit_grid(X, SETS, grid="papers"), "unknown grid 'papers'; say 'paper', or give lists of values"),
+    ("empty grid", lambda: fit_grid(X, SETS, grid={"learning_rate": []}), "the grid has no value for 'learning_rate'; give at least one"),
+    ("no grid", lambda: fit_grid(X, SETS, grid=[]), "the grid holds no configuration; give at least one value for each name"),
+    ("rate", lambda: fit_grid(X, SETS, grid={"learning_rate": -1}), "learning_rate must be a number, zero or above, not -1"),
+    ("rate text", lambda: fit_grid(X, SETS, grid={"weight_decay": "a"}), "weight_decay must be a number, zero or above, not 'a'"),
+    ("option", lambda: fit_grid(X, SETS, grid={"q": 0.3}), "loss 'log' has no option 'q'; it has no options"),
+    ("mixed", lambda: fit_grid(X, SETS, grid=[{"q": 1}, {}]), "every configuration of a grid must set the same names"),
+    ("words", lambda: fit_grid(X, SETS, approach="clpl", grid={"psi": ["logistic", "squared-hinge"]}), "the grid gives 'psi' values that are not numbers; train one grid for each value"),
+    ("epochs", lambda: fit_grid(X, SETS, epochs=0), "epochs must be a whole number of at least 1, not 0"),
+    ("batch", lambda: fit_grid(X, SETS, batch_size=2.5), "batch_size must be a whole number of at least 1, not 2.5"),
+    ("stack", lambda: fit_grid(X, SETS, stack=0), "stack must be 1 or more, not 0"),
+    ("shape", lambda: fit_grid(X, SETS, shape=(2, 2)), "x has rows of (3,); shape=(2, 2) must hold as many numbers"),
+    ("watch", lambda: fit_grid(X, SETS, watch={"v": Watch(SETS)}), "watch 'v' holds label sets but no measures; give measures={\"accuracy\": ro.criterion(\"accuracy\").values}"),
+    ("watch rows", lambda: fit_grid(X, SETS, watch={"v": Watch([0, 1], x=X)}), "watch 'v' has 4 rows but 2 targets; give one target for each row"),
+    ("watch x", lambda: fit_grid(X, SETS, watch={"v": Watch([0], x=X[:1, :2])}), "x of watch 'v' has 2 features, the training data 3; give the same features in the same order"),
+    ("split", lambda: split(1, seed=0), "1 row cannot be split; give at least two rows"),
+    ("share", lambda: split(9, 1.5, seed=0), "the share to set aside must lie between 0 and 1, not 1.5"),
+    ("all diverged", lambda: choose([np.nan, np.nan]), "no configuration has a finite estimate; try smaller learning rates"),
+    ("rule", lambda: choose([1, 2], rule=cast(Any, "worst")), "unknown rule 'worst'; say 'best' or 'one-standard-error'"),
+    ("criterion", lambda: search(X, SETS, criterion="acuracy"), "unknown criterion 'acuracy'; did you mean 'accuracy'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "sentence"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_bad_input_is_answered_in_one_sentence(call: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        call()
+    assert str(caught.value) == sentence

@@ -1,0 +1,197 @@
+"""Checkpoints: what was killed goes on to the same weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiers import COUNT
+
+import ruleout as ro
+from ruleout.training import GridFit, Stopping, Watch, fit_grid
+from ruleout.training.stack import Stack
+
+GRID = {"learning_rate": [1e-2, 1e-3], "weight_decay": [0.0, 1e-2]}
+RUN = Path(__file__).with_name("killed.py")
+
+
+def data() -> tuple[Any, Any, list[ro.LabelSets]]:
+    x, y = ro.datasets.load("digits").train
+    return x[:400], y[:400], [ro.draw(y[:400], classes=10, seed=seed) for seed in (0, 1)]
+
+
+def digest(fit: GridFit) -> str:
+    found = hashlib.sha256()
+    for name in sorted(fit.weights):
+        found.update(fit.weights[name].numpy().tobytes())
+    for name in sorted(fit.history):
+        found.update(fit.history[name].tobytes())
+    return found.hexdigest()
+
+
+def options(model: str = "mlp", approach: str = "log") -> dict[str, Any]:
+    x, y, sets = data()
+    watch = {"held": Watch(y, x=x)}
+    return {
+        "x": x,
+        "sets": sets,
+        "model": model,
+        "approach": approach,
+        "grid": GRID,
+        "epochs": 6,
+        "stack": 2,
+        "watch": watch,
+        "stopping": Stopping("held/accuracy", patience=4),
+        "checkpoint_seconds": 0.0,
+    }
+
+
+class KilledError(Exception):
+    """Stands in for a power cut."""
+
+
+@pytest.mark.parametrize(("model", "approach"), [("linear", "log"), ("mlp", "nn-before")])
+@pytest.mark.parametrize("after", [1, 5, 6, 9, 20])
+def test_a_run_that_broke_off_ends_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, approach: str, after: int
+) -> None:
+    given = options(model, approach)
+    whole = digest(fit_grid(**given))
+    step, count = Stack.run_epoch, iter(range(1000))
+
+    def breaking(stack: Stack) -> None:
+        if next(count) == after:
+            raise KilledError
+        step(stack)
+
+    monkeypatch.setattr(Stack, "run_epoch", breaking)
+    with pytest.raises(KilledError):
+        fit_grid(**given, checkpoint=tmp_path / "run")
+    monkeypatch.setattr(Stack, "run_epoch", step)
+    assert digest(fit_grid(**given, checkpoint=tmp_path / "run")) == whole
+
+
+def test_a_finished_run_is_read_back_without_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = options()
+    whole = digest(fit_grid(**given, checkpoint=tmp_path))
+
+    def never(_: Stack) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Stack, "run_epoch", never)
+    assert digest(fit_grid(**given, checkpoint=tmp_path)) == whole
+
+
+def test_the_stack_of_the_first_run_is_kept(tmp_path: Path) -> None:
+    given = options()
+    first = fit_grid(**given, checkpoint=tmp_path)
+    again = fit_grid(**{**given, "stack": 1}, checkpoint=tmp_path)
+    assert first.record["stack"] == again.record["stack"] == [1, 2]
+    assert digest(first) == digest(again)
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+    given = options()
+    fit_grid(**given, checkpoint=tmp_path)
+    for change in ({"seed": 1}, {"epochs": 7}, {"approach": "exp"}, {"x": given["x"] + 1}):
+        with pytest.raises(ValueError) as caught:
+            fit_grid(**{**given, **change}, checkpoint=tmp_path)
+        assert str(caught.value) == (
+            f"{tmp_path}: this checkpoint belongs to a run with other data or settings; "
+            "choose another folder"
+        )
+
+
+def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    given = options()
+    fit_grid(**given, checkpoint=tmp_path)
+    file = next(tmp_path.glob("*.safetensors"))
+    whole = file.read_bytes()
+    for damage in (b"", whole[:100], b"\xff" * 50, whole[:-7]):
+        file.write_bytes(damage)
+        with pytest.raises(ValueError) as caught:
+            fit_grid(**given, checkpoint=tmp_path)
+        assert str(caught.value) == f"{file}: this checkpoint is damaged; remove it to start anew"
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ValueError, match="this checkpoint cannot be read; remove it to start anew"):
+        fit_grid(**given, checkpoint=tmp_path)
+    (tmp_path / "run.json").write_text(
+        json.dumps({"schema": 99, "key": "", "size": [1, 1], "blocks": []})
+    )
+    with pytest.raises(
+        ValueError, match="was written by a newer ruleout; update ruleout, or remove it"
+    ):
+        fit_grid(**given, checkpoint=tmp_path)
+
+
+def _start(folder: Path) -> subprocess.Popen[bytes]:
+    threads = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, str(RUN), str(folder)], env={**os.environ, **threads})
+
+
+def _kill_and_resume(tmp_path: Path, moments: int) -> None:
+    """Kill -9 at random moments, start again, compare with a run left in peace."""
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    assert _start(calm).wait(300) == 0
+    expected = (calm / "digest").read_text()
+    dice, killed, rounds = random.Random(0), 0, 0
+    while killed < moments:
+        folder = tmp_path / f"round-{rounds}"
+        folder.mkdir()
+        for attempt in range(8):
+            (folder / "started").unlink(missing_ok=True)
+            process = _start(folder)
+            while not (folder / "started").exists() and process.poll() is None:
+                time.sleep(0.002)
+            try:
+                process.wait(dice.expovariate(4) if attempt < 7 else 300)
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                killed += 1
+        rounds += 1
+        assert (folder / "digest").read_text() == expected
+
+
+def test_killed_twice_the_weights_are_the_same(tmp_path: Path) -> None:
+    _kill_and_resume(tmp_path, 2)
+
+
+@pytest.mark.slow
+def test_killed_at_fifty_random_moments_the_weights_are_the_same(tmp_path: Path) -> None:
+    _kill_and_resume(tmp_path, max(1, int(50 * COUNT)))
+
+
+def test_a_full_disk_stops_the_run_and_leaves_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = options()
+    whole = digest(fit_grid(**given))
+    fsync, count = os.fsync, iter(range(1000))
+
+    def full(descriptor: int) -> None:
+        if next(count) >= 4:
+            raise OSError(28, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        fit_grid(**given, checkpoint=tmp_path)
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert not [file for file in tmp_path.iterdir() if file.suffix not in (".json", ".safetensors")]
+    assert digest(fit_grid(**given, checkpoint=tmp_path)) == whole
+    assert np.isfinite(fit_grid(**given, checkpoint=tmp_path).history["loss"][:, :, 0]).all()
