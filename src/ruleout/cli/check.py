@@ -1,0 +1,102 @@
+"""``ruleout check``: what is in the data, before anything is trained on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ruleout.cli.common import (
+    ClassList,
+    Data,
+    ExcludedNeeded,
+    Features,
+    Ignore,
+    Label,
+    LabelsFile,
+    Size,
+    Unlabelled,
+    friendly,
+    open_table,
+)
+
+if TYPE_CHECKING:
+    from ruleout.datasets import Table
+    from ruleout.datasets.inspection import Findings
+
+__all__ = ["check"]
+
+_STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
+
+
+@friendly()
+def check(
+    data: Data,
+    excluded: ExcludedNeeded,
+    label: Label = None,
+    features: Features = None,
+    ignore: Ignore = None,
+    classes: ClassList = None,
+    labels_file: LabelsFile = None,
+    size: Size = None,
+    unlabelled: Unlabelled = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Look for what is wrong with data before training on it.
+
+    Are sets chosen at random? Do equal rows contradict each other? Do sets list true labels?
+
+    Exit code 0: the data can be used, even with warnings. 1: they cannot.
+    """
+    from ruleout.datasets.inspection import inspect
+
+    table = open_table(
+        data,
+        excluded=excluded,
+        label=label,
+        features=features,
+        ignore=ignore,
+        classes=classes,
+        labels_file=labels_file,
+        size=size,
+        unlabelled=unlabelled,
+        featureless=True,
+    )
+    assert table.sets is not None  # asked for above
+    found = inspect(table.sets, table.x, table.labels, features=table.features)
+    if as_json:
+        typer.echo(json.dumps(_plain(table, found)))
+    else:
+        _print(table, found)
+
+
+def _plain(table: Table, found: Findings) -> dict[str, object]:
+    return {
+        "source": str(table.source),
+        "sha256": table.sha256,
+        "rows": len(table),
+        "shape": table.shape,
+        "features": table.features,
+        "classes": table.classes,
+        "notes": table.notes,
+        "findings": found.to_dicts(),
+    }
+
+
+def _print(table: Table, found: Findings) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    grid = Grid(title=escape(repr(table)), title_justify="left", show_lines=False)
+    for column in ("", "what", "finding"):
+        grid.add_column(column, overflow="fold")
+    for item in found:
+        style = _STYLES[item.level]
+        grid.add_row(f"[{style}]{item.level}[/]", item.name, escape(item.message))
+    console = Console()
+    console.print(grid)
+    many = len(found.warnings)
+    verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."
+    console.print(f"The data can be used. {verdict}", highlight=False)

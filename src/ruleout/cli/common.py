@@ -1,0 +1,213 @@
+"""What commands share: options for data, reading it, and errors as one sentence."""
+
+from __future__ import annotations
+
+import csv
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ruleout.datasets import Table
+
+__all__ = [
+    "ClassList",
+    "Data",
+    "Excluded",
+    "ExcludedNeeded",
+    "Features",
+    "Ignore",
+    "Label",
+    "LabelNeeded",
+    "LabelsFile",
+    "Size",
+    "Unlabelled",
+    "friendly",
+    "open_table",
+    "parse_classes",
+    "parse_names",
+    "parse_size",
+    "tell",
+]
+
+_EXCLUDED = typer.Option(
+    "--excluded",
+    metavar="COLUMN",
+    help="The column of what was ruled out: class names separated by |, or lists.",
+)
+_LABEL = typer.Option("--label", metavar="COLUMN", help="The column of the true labels.")
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help=".csv, .tsv, .parquet, .jsonl, .npz, or a folder of images."
+    ),
+]
+Excluded = Annotated[str | None, _EXCLUDED]
+ExcludedNeeded = Annotated[str, _EXCLUDED]
+Label = Annotated[str | None, _LABEL]
+LabelNeeded = Annotated[str, _LABEL]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features",
+        metavar="A,B,…",
+        help="Exactly these columns are features. By default all that hold numbers.",
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="A,B,…", help="These columns are no features."),
+]
+ClassList = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        metavar="A,B,…",
+        help="All class names, their number, or a text file with one name per line. "
+        "By default those in the data.",
+    ),
+]
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels-file",
+        metavar="FILE",
+        help="For a folder of images: the table whose column 'file' names them. "
+        "By default labels.csv in the folder.",
+    ),
+]
+Size = Annotated[
+    str | None,
+    typer.Option("--size", metavar="HxW", help="Resize images to this height and width."),
+]
+Unlabelled = Annotated[
+    bool, typer.Option("--unlabelled", help="Accept rows that rule nothing out.")
+]
+
+
+@contextmanager
+def friendly() -> Iterator[None]:
+    """Turn what is wrong with the input into one sentence and exit code 1; also a decorator.
+
+    Usage errors keep their exit code 2, and a reader that closes the pipe is no error.
+
+    Examples
+    --------
+    >>> @friendly()
+    ... def read() -> None:
+    ...     raise ValueError("a.csv: the file is empty; fill it in")
+    >>> try:
+    ...     read()  # prints "ruleout: a.csv: the file is empty; fill it in" to stderr
+    ... except typer.Exit as end:
+    ...     print(end.exit_code)
+    1
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise typer.Exit(0) from None
+    except (ValueError, OSError, MemoryError) as error:
+        typer.echo(f"ruleout: {_sentence(error)}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give fewer rows or smaller images"
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        remedies = {
+            errno.ENOSPC: "free some space",
+            errno.EDQUOT: "free some space",
+            errno.EACCES: "check the permissions",
+            errno.EPERM: "check the permissions",
+            errno.EROFS: "write somewhere else",
+            errno.ENOENT: "check the name",
+        }
+        text = error.strerror[0].lower() + error.strerror[1:]
+        return f"{where}{text}; {remedies.get(error.errno or 0, 'check the file')}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def tell(notes: Sequence[str]) -> None:
+    """Print notes where they do not mix with results."""
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+def open_table(
+    data: Path,
+    *,
+    features: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    classes: str | None = None,
+    size: str | None = None,
+    **options: Any,
+) -> Table:
+    """Read a table from options as the command line gives them, and print its notes.
+
+    `options` go to :func:`ruleout.datasets.read_table` as they are.
+    """
+    from ruleout.datasets import read_table  # late: numpy is enough for --help
+
+    table = read_table(
+        data,
+        features=parse_names(features) if features else None,
+        ignore=parse_names(ignore or ()),
+        classes=parse_classes(classes),
+        size=parse_size(size),
+        **options,
+    )
+    tell(table.notes)
+    return table
+
+
+def parse_names(values: Sequence[str]) -> list[str]:
+    """Split options that may be repeated, or hold several names with commas.
+
+    >>> parse_names(["age,weight", '"a,b"'])
+    ['age', 'weight', 'a,b']
+    """
+    return [name for row in csv.reader(values) for name in row]
+
+
+def parse_classes(text: str | None) -> int | list[str] | None:
+    """Read ``10``, ``cat,dog``, ``cat|dog``, or the name of a file with one name per line.
+
+    >>> parse_classes("10"), parse_classes("cat,dog")
+    (10, ['cat', 'dog'])
+    """
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if Path(text).is_file():
+        try:
+            lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError:
+            raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
+        return [line.strip() for line in lines if line.strip()]
+    if "|" in text:
+        from ruleout.labels.files.rows import split  # late: it loads pyarrow
+
+        return split(text)
+    return [name.strip() for name in parse_names([text])]
+
+
+def parse_size(text: str | None) -> tuple[int, int] | None:
+    """Read ``28x32`` or ``28``.
+
+    >>> parse_size("28x32"), parse_size("28")
+    ((28, 32), (28, 28))
+    """
+    if text is None:
+        return None
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise typer.BadParameter(f"{text!r} is not a size; write --size 28x28")
+    return int(parts[0]), int(parts[-1])

@@ -1,0 +1,139 @@
+"""``ruleout doctor``: what this machine has. Never fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["doctor"]
+
+_NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typer", "rich")
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Say what this machine has: versions, processors, memory, disk, and optional extras."""
+    parts: dict[str, Callable[[], dict[str, str]]] = {
+        "versions": _versions,
+        "machine": _machine,
+        "GPU": _gpu,
+        "data": _data,
+        "extras": _extras,
+    }
+    found = {name: _safely(part) for name, part in parts.items()}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table(show_header=False, box=None)
+    for part, rows in found.items():
+        for place, (name, value) in enumerate(rows.items()):
+            grid.add_row(f"[bold]{'' if place else part}[/]", escape(name), escape(value))
+    Console().print(grid, highlight=False)
+
+
+def _safely(part: Callable[[], dict[str, str]]) -> dict[str, str]:
+    try:
+        return part()
+    except Exception as error:  # a doctor does not fall ill
+        return {"unknown": f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": f"{platform.python_version()} ({sys.executable})"}
+    return found | {name: _version(name) or "missing" for name in _NEEDED}
+
+
+def _machine() -> dict[str, str]:
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = {"system": platform.platform(), "cores": str(count)}
+    if hasattr(os, "sysconf"):
+        page = os.sysconf("SC_PAGE_SIZE")
+        found["memory"] = _gigabytes(page * os.sysconf("SC_PHYS_PAGES"))
+        found["free memory"] = _gigabytes(page * os.sysconf("SC_AVPHYS_PAGES"))
+    return found | _caches()
+
+
+def _caches() -> dict[str, str]:
+    """Read the sizes of the caches of the first core, where Linux tells them."""
+    found = {}
+    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size = (
+            (place / name).read_text().strip() for name in ("level", "type", "size")
+        )
+        if kind != "Instruction":
+            found[f"L{level} cache"] = size
+    return found
+
+
+def _gpu() -> dict[str, str]:
+    import torch
+
+    if not torch.cuda.is_available():
+        return {"CUDA": "none: training runs on the CPU"}
+    found = {"CUDA": str(torch.version.cuda)}
+    for place in range(torch.cuda.device_count()):
+        about = torch.cuda.get_device_properties(place)
+        found[f"device {place}"] = f"{about.name}, {_gigabytes(about.total_memory)}"
+    return found
+
+
+def _data() -> dict[str, str]:
+    from ruleout.datasets import data_root
+
+    root = data_root()
+    place = next(folder for folder in (root, *root.parents) if folder.is_dir())
+    return {
+        "folder": f"{root}{'' if root == place else ' (will be made when needed)'}",
+        "writable": "yes" if _writable(place) else f"no: {place} refuses; set RULEOUT_DATA",
+        "free disk": _gigabytes(shutil.disk_usage(place).free),
+    }
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _extras() -> dict[str, str]:
+    """Look for each extra that the installed package names."""
+    wanted: dict[str, list[str]] = {}
+    for line in metadata.requires("ruleout") or []:
+        match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", line)
+        if match and match[2] != "dev":
+            wanted.setdefault(match[2], []).append(match[1])
+    found = {}
+    for extra, packages in wanted.items():
+        missing = [package for package in packages if _version(package) is None]
+        install = f"missing {', '.join(missing)}: pip install 'ruleout[{extra}]'"
+        found[extra] = install if missing else "there"
+    return found
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

@@ -1,0 +1,80 @@
+"""``ruleout draw``: from true labels to ruled-out classes, for experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ruleout.cli.common import (
+    ClassList,
+    Data,
+    LabelNeeded,
+    LabelsFile,
+    friendly,
+    parse_classes,
+    tell,
+)
+
+__all__ = ["draw"]
+
+
+@friendly()
+def draw(
+    data: Data,
+    label: LabelNeeded,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Written by its suffix, as DATA is read.")
+    ],
+    law: Annotated[
+        str,
+        typer.Option(
+            "--law",
+            help="How many are ruled out: released, paper, a number, or a probability per size, "
+            "as in 0.5,0.3,0.2.",
+        ),
+    ] = "released",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed draws the same.")] = 0,
+    classes: ClassList = None,
+    labels_file: LabelsFile = None,
+    keep_label: Annotated[
+        bool, typer.Option("--keep-label", help="Write the true labels, too.")
+    ] = False,
+    sets_only: Annotated[
+        bool, typer.Option("--sets-only", help="Write the sets alone, without the features.")
+    ] = False,
+) -> None:
+    """Replace true labels by classes that were ruled out, drawn at random.
+
+    The column 'excluded' takes the place of the label column; all other columns stay.
+    """
+    from ruleout.datasets.tables.drawing import redraw
+    from ruleout.datasets.tables.request import Request
+
+    ask = Request(label=label, classes=parse_classes(classes), labels_file=labels_file)
+    sets, notes = redraw(
+        data,
+        out,
+        ask,
+        law=_law(law),
+        seed=seed,
+        keep_label=keep_label,
+        sets_only=sets_only,
+    )
+    tell(notes)
+    typer.echo(f"{sets!r}\nWritten: {out}")
+
+
+def _law(text: str) -> str | int | list[float]:
+    """Read a name, a number, or probabilities with commas."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if "," not in text:
+        return text
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a law; write probabilities as in --law 0.5,0.3,0.2"
+        ) from None

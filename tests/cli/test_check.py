@@ -1,0 +1,146 @@
+# ruff: noqa: E501  # the sentences stand as users read them
+"""``ruleout check``: what it prints, and how it leaves."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import ruleout as ro
+from ruleout.cli.check import check
+from ruleout.cli.common import friendly, parse_classes, parse_names, parse_size
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(check)
+run = CliRunner().invoke
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two hundred rows of two classes of points, drawn as four classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=200)
+    sets = ro.draw(y, ["cat", "dog", "fish", "[red]"], seed=0)
+    x = rng.normal(size=(200, 2)) + y[:, None]
+    lines = ["a,b,city,not,is"]
+    for (a, b), out, name in zip(x, sets, np.array(sets.classes)[y], strict=True):
+        lines.append(f"{a},{b},Rome,{'|'.join(map(str, out))},{name}")
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_good_data_leave_with_0(data: Path) -> None:
+    result = run(app, [str(data), "--excluded", "not", "--label", "is", "--ignore", "city"])
+    assert result.exit_code == 0, result.output
+    for word in ("sizes", "class shares", "pairs", "true class", "'[red]'", "No warnings."):
+        assert word in result.stdout
+    assert "Note: The classes are those seen in the data" in result.stderr
+
+
+def test_warnings_leave_with_0(data: Path) -> None:
+    options = ["--excluded", "is", "--features", "a,b", "--classes", "cat,dog,fish,[red]"]
+    result = run(app, [str(data), *options])
+    assert result.exit_code == 0
+    assert "warning" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_is_for_programs(data: Path) -> None:
+    options = ["--excluded", "not", "--ignore", "city,is", "--json"]
+    result = run(app, [str(data), *options])
+    found = json.loads(result.stdout)
+    assert found["rows"] == 200
+    assert found["features"] == ["a", "b"]
+    assert found["classes"] == ["[red]", "cat", "dog", "fish"]
+    assert len(found["sha256"]) == 64
+    assert len(found["notes"]) == 1
+    names = [item["name"] for item in found["findings"]]
+    assert names[0] == "sizes"
+    assert sum(found["findings"][0]["numbers"]["histogram"].values()) == 200
+
+
+def test_sets_without_features_can_be_checked(tmp_path: Path) -> None:
+    path = tmp_path / "sets.parquet"
+    ro.draw([0, 1, 2] * 50, 4, seed=0).write(path)
+    result = run(app, [str(path), "--excluded", "excluded"])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--excluded", "no"], "there is no column 'no'; did you mean 'not'?"),
+        (["--excluded", "not"], "row 0, column 'city': 'Rome' is not a number; ignore the column"),
+        (["--excluded", "not", "--ignore", "town"], "there is no column 'town'"),
+        (["--excluded", "not", "--features", "a", "--classes", "3"], "unknown class"),
+    ],
+)
+def test_bad_input_leaves_with_1_and_one_sentence(
+    data: Path, options: list[str], sentence: str
+) -> None:
+    result = run(app, [str(data), *options])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"ruleout: {data}")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_usage_errors_leave_with_2(data: Path) -> None:
+    assert run(app, [str(data)]).exit_code == 2
+    assert run(app, [str(data), "--excluded", "not", "--size", "big"]).exit_code == 2
+    assert run(app, [str(data), "--excluded", "not", "--nothing"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "no space left on device; free some space"),
+        (PermissionError(errno.EACCES, "Permission denied", "a.csv"), "a.csv: permission denied; check the permissions"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a"), "a: no such file or directory; check the name"),
+        (FileNotFoundError("the folder x does not exist; make it first"), "the folder x does not exist; make it first"),
+        (ValueError("two\nlines"), "two lines"),
+        (ValueError(), "ValueError"),
+        (MemoryError(), "there is not enough memory for this; give fewer rows or smaller images"),
+    ],
+)  # fmt: skip
+def test_errors_become_one_sentence(
+    error: Exception, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as left, friendly():
+        raise error
+    assert left.value.exit_code == 1
+    assert capsys.readouterr().err == f"ruleout: {sentence}\n"
+
+
+def test_other_errors_and_closed_pipes_are_not_hidden_as_bad_input() -> None:
+    with pytest.raises(KeyError), friendly():
+        raise KeyError("a mistake of ours")
+    with pytest.raises(typer.Exit) as left, friendly():
+        raise BrokenPipeError
+    assert left.value.exit_code == 0
+
+
+def test_options_are_parsed(tmp_path: Path) -> None:
+    assert parse_names(["a,b", 'c,"d,e"']) == ["a", "b", "c", "d,e"]
+    assert parse_classes(None) is None
+    assert parse_classes("4") == 4
+    assert parse_classes("cat, dog") == ["cat", "dog"]
+    assert parse_classes("a,b|c") == ["a,b", "c"]
+    names = tmp_path / "names.txt"
+    names.write_text("cat\n\n dog \n")
+    assert parse_classes(str(names)) == ["cat", "dog"]
+    names.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"names\.txt: this is not UTF-8 text"):
+        parse_classes(str(names))
+    assert (parse_size(None), parse_size("28"), parse_size("28×32")) == (None, (28, 28), (28, 32))
+    for text in ("x", "1x2x3", "-1", "4x"):
+        with pytest.raises(typer.BadParameter):
+            parse_size(text)
