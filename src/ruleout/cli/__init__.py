@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from ruleout import __version__
+from ruleout.cli.check import check
+from ruleout.cli.compare import compare
 from ruleout.cli.demo import demo
+from ruleout.cli.doctor import doctor
+from ruleout.cli.draw import draw
+from ruleout.cli.evaluate import evaluate
+from ruleout.cli.fit import fit
+from ruleout.cli.predict import predict
+from ruleout.cli.resolve import resolve
 
 __all__ = ["app"]
 
@@ -17,7 +25,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
+for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, doctor):
+    app.command()(command)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,200 @@
+"""``ruleout compare``: approaches side by side on the user's own data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ruleout.cli.common import (
+    ClassList,
+    Data,
+    ExcludedNeeded,
+    Features,
+    Ignore,
+    LabelsFile,
+    Size,
+    Unlabelled,
+    friendly,
+    open_table,
+    parse_names,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ruleout.comparison import Comparison, Progress
+    from ruleout.datasets import Table
+
+__all__ = ["compare", "show", "watching"]
+
+
+class Grid(StrEnum):
+    """The grids that can be named."""
+
+    small = "small"
+    paper = "paper"
+    none = "none"
+
+
+@friendly()
+def compare(
+    data: Data,
+    excluded: ExcludedNeeded,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="A column of true labels, used only to report."),
+    ] = None,
+    approaches: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B,…", help="By default the eighteen of the paper."),
+    ] = None,
+    grid: Annotated[
+        Grid, typer.Option(help="8 configurations, the paper's 36, or none: the defaults.")
+    ] = Grid.small,
+    model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
+    trials: Annotated[int, typer.Option(min=1, help="How many trainings of each.")] = 3,
+    epochs: Annotated[int, typer.Option(min=1)] = 250,
+    judge: Annotated[
+        str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")
+    ] = "0.2",
+    criterion: Annotated[
+        str, typer.Option(help="What chooses: accuracy, consistency or risk.")
+    ] = "accuracy",
+    holm: Annotated[
+        bool, typer.Option("--holm", help="Correct the marks for their number.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for report.html and the tables.")
+    ] = Path("ruleout-compare"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+    precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
+    features: Features = None,
+    ignore: Ignore = None,
+    classes: ClassList = None,
+    labels_file: LabelsFile = None,
+    size: Size = None,
+    unlabelled: Unlabelled = False,
+) -> None:
+    """Compare approaches on your data; configurations are chosen without true labels.
+
+    A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
+    --label names them.
+    """
+    table = open_table(
+        data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
+        labels_file=labels_file, size=size, unlabelled=unlabelled,
+    )  # fmt: skip
+    named = parse_names(approaches) if approaches else None
+    told: dict[str, Any] = {"grid": None if grid is Grid.none else str(grid), "approaches": named}
+    told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
+    told |= {"holm": holm, "seed": seed, "device": device, "precision": precision}
+    out.mkdir(parents=True, exist_ok=True)
+    _print(_run(table, _share(judge), told), table, out)
+
+
+def _share(text: str) -> Any:
+    """Read a share of the rows, or 'folds'."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
+    """Compare; with true labels, a share of the rows is kept back to be judged by them."""
+    from rich.console import Console
+
+    from ruleout.comparison import compare as run
+    from ruleout.selection import split
+
+    assert table.sets is not None
+    x, sets = table.x, table.sets
+    told |= {"judge": judge, "shape": table.shape}
+    if table.labels is not None:
+        if judge == "folds":
+            raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
+        train, test = split(len(x), judge, seed=told["seed"])
+        told["test"] = (x[test], table.labels[test])
+        x, sets = x[train], sets[train]
+    with _notes(), watching(Console()) as progress:
+        return run(x, sets, progress=progress, **told)
+
+
+def _print(found: Comparison, table: Table, out: Path) -> None:
+    from rich.console import Console
+
+    console = Console()
+    show(console, found)
+    facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}
+    page = found.write(out, title=f"Approaches side by side on {table.source.name}", facts=facts)
+    console.print(f"Report: {page}", soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print warnings as notes, one sentence each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: tell([str(message)])
+        yield
+
+
+@contextmanager
+def watching(console: Console) -> Iterator[Progress]:
+    """Show progress: a bar with the time left on a terminal, plain lines elsewhere."""
+    if not console.is_terminal:
+        yield _lines(lambda line: console.print(line, highlight=False))
+        return
+    from rich import progress as rich
+
+    left = rich.TimeRemainingColumn(elapsed_when_finished=True)
+    columns = ("{task.description:<16}", rich.BarColumn(None), "{task.percentage:3.0f} %", left)
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda done, name: bar.update(task, completed=done, description=name)
+
+
+def _lines(say: Callable[[str], None]) -> Progress:
+    """Print a line whenever the next approach begins."""
+    seen: set[str] = set()
+
+    def tell(done: float, name: str) -> None:
+        if name not in seen:
+            seen.add(name)
+            say(f"{100 * done:3.0f} %  {name}")
+
+    return tell
+
+
+def show(console: Console, found: Comparison) -> None:
+    """Print the table, the best row in bold, lines for comparison dimmed."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    from ruleout.comparison.tables import columns
+
+    shown = [one for one in columns(found) if console.width >= 110 or one.head not in _WIDE]
+    table = Table(box=SIMPLE, pad_edge=False, show_edge=False)
+    for column in shown:
+        head = "\n".join(wrap(column.head.replace(", %", ",\N{NO-BREAK SPACE}%"), 11))
+        table.add_column(head, justify=column.align, no_wrap=True, vertical="bottom")
+    alive = [row for row in found.ranked if not row.failed and not row.baseline]
+    for place, row in enumerate(found.ranked):
+        style = "dim" if row.baseline else "bold" if alive[:1] == [row] else None
+        table.add_row(*(column.cells[place] for column in shown), style=style)
+    console.print(table)
+    console.print()
+    for line in found.notes:
+        console.print(line, style="dim", highlight=False)
+
+
+_WIDE = ("family", "time")  # columns that a narrow terminal does without

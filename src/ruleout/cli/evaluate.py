@@ -1,0 +1,122 @@
+"""``ruleout evaluate``: how good a model is, with true labels or without."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ruleout.cli.common import (
+    Data,
+    Excluded,
+    Features,
+    Ignore,
+    Label,
+    LabelsFile,
+    Unlabelled,
+    friendly,
+)
+from ruleout.cli.predict import Device, Model, open_rows
+
+if TYPE_CHECKING:
+    from ruleout.datasets import Table
+    from ruleout.estimator import RuleOutClassifier
+
+__all__ = ["evaluate"]
+
+
+@friendly()
+def evaluate(
+    model: Model,
+    data: Data,
+    label: Label = None,
+    excluded: Excluded = None,
+    features: Features = None,
+    ignore: Ignore = None,
+    labels_file: LabelsFile = None,
+    unlabelled: Unlabelled = False,
+    device: Device = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Judge a model by true labels, or by what was ruled out.
+
+    From sets the accuracy is estimated without bias, if they were drawn at random.
+    """
+    if label is None and excluded is None:
+        raise typer.BadParameter("give one of the two", param_hint="--label or --excluded")
+    clf, table = open_rows(
+        model,
+        data,
+        device,
+        features=features,
+        ignore=ignore,
+        excluded=excluded,
+        label=label,
+        labels_file=labels_file,
+        unlabelled=unlabelled,
+    )
+    found = _judged(clf, table)
+    if as_json:
+        typer.echo(json.dumps(_plain(found, clf.classes_.tolist())))
+    else:
+        _print(found, clf.classes_.tolist())
+
+
+def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
+    from ruleout.estimator.judging import judge_labels, judge_sets
+    from ruleout.estimator.targets import positions
+
+    probabilities = clf.predict_proba(table.x)
+    found = {}
+    if table.labels is not None:
+        found["labels"] = judge_labels(probabilities, positions(table.labels, clf.classes_))
+    if table.sets is not None:
+        found["sets"] = judge_sets(probabilities, table.sets)
+    return found
+
+
+def _plain(found: Any, names: list[Any]) -> Any:
+    """Return what JSON can hold; what is not a finite number becomes null."""
+    if isinstance(found, dict):
+        plain = {name: _plain(value, names) for name, value in found.items() if name != "classes"}
+        if "classes" in found:
+            columns = {"class": names, **{n: v.tolist() for n, v in found["classes"].items()}}
+            rows = zip(*columns.values(), strict=True)
+            plain["classes"] = [_plain(dict(zip(columns, row, strict=True)), names) for row in rows]
+        return plain
+    if isinstance(found, tuple):
+        return _plain(dict(zip(("estimate", "standard_error"), found, strict=True)), names)
+    return None if isinstance(found, float) and not isfinite(found) else found
+
+
+def _print(found: dict[str, Any], names: list[Any]) -> None:
+    if "labels" in found:
+        told = found["labels"]
+        typer.echo(f"By the true labels of {told['rows']:,} rows:")
+        typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
+        typer.echo(f"  calibration error  {told['calibration_error']:.4f} (ECE, 15 bins)")
+        _table(told["classes"], names)
+    if "sets" in found:
+        told = found["sets"]
+        typer.echo(f"By what was ruled out in {told['rows']:,} rows:")
+        typer.echo(f"  accuracy, unbiased {_pair(told['accuracy'])}")
+        typer.echo(f"  consistency        {_pair(told['consistency'])} (predictions not ruled out)")
+
+
+def _pair(pair: tuple[float, float]) -> str:
+    return f"{pair[0]:.4f} ± {pair[1]:.4f}"
+
+
+def _table(columns: dict[str, Any], names: list[Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    grid = Grid("class", *(name.capitalize() for name in columns))
+    for place, name in enumerate(names):
+        rows, *shares = (values[place] for values in columns.values())
+        cells = ("–" if share != share else f"{share:.3f}" for share in shares)
+        grid.add_row(escape(str(name)), f"{rows:,}", *cells)
+    Console().print(grid)

@@ -1,0 +1,207 @@
+"""``ruleout fit``: from a table to a model folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ruleout.cli.common import (
+    ClassList,
+    Data,
+    Excluded,
+    Features,
+    Ignore,
+    Label,
+    LabelsFile,
+    Size,
+    Unlabelled,
+    friendly,
+    open_table,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from ruleout.datasets import Table
+
+__all__ = ["fit"]
+
+Progress = Callable[[str, int, int], None]
+
+
+@friendly()
+def fit(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="The folder to write.")],
+    excluded: Excluded = None,
+    label: Label = None,
+    features: Features = None,
+    ignore: Ignore = None,
+    classes: ClassList = None,
+    labels_file: LabelsFile = None,
+    size: Size = None,
+    unlabelled: Unlabelled = False,
+    approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
+    model: Annotated[
+        str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
+    ] = "linear",
+    hidden: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Widths of an mlp's hidden layers: 300,100.")
+    ] = None,
+    grid: Annotated[
+        str,
+        typer.Option(
+            metavar="paper|none",
+            help="Choose the learning rate and weight decay from the paper's 36, or not at all. "
+            "A value given below is not chosen.",
+        ),
+    ] = "paper",
+    learning_rate: Annotated[float | None, typer.Option(help="Without a grid 0.001.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Without a grid 0.00001.")] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="Passes over the rows. By default 100, or more where rows are few."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 256,
+    optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
+    criterion: Annotated[
+        str, typer.Option(help="Choose by accuracy (unbiased), consistency or risk.")
+    ] = "accuracy",
+    rule: Annotated[
+        str, typer.Option(help="best, or one-standard-error: the simplest near the best.")
+    ] = "best",
+    early_stopping: Annotated[
+        bool, typer.Option("--early-stopping", help="Choose the number of epochs, too.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
+) -> None:
+    """Train a classifier from what each row is not, and write it to a folder.
+
+    Settings are chosen on a tenth of the rows, from what was ruled out there.
+
+    Then the model is trained on all rows. With --label it learns from true labels.
+    """
+    if (excluded is None) == (label is None):
+        raise typer.BadParameter("give one of the two", param_hint="--excluded or --label")
+    from ruleout.estimator import RuleOutClassifier
+    from ruleout.estimator.folder import check_place
+
+    check_place(out)  # before hours of training
+    clf = RuleOutClassifier(
+        approach=approach,
+        model=model,
+        hidden=_widths(hidden),
+        grid=_grid(grid, learning_rate, weight_decay),
+        learning_rate=1e-3 if learning_rate is None else learning_rate,
+        weight_decay=1e-5 if weight_decay is None else weight_decay,
+        epochs=epochs,
+        batch_size=batch_size,
+        optimizer=optimizer,
+        criterion=criterion,
+        rule=rule,
+        early_stopping=early_stopping,
+        random_state=seed,
+        device=None if device == "cpu" else device,
+        precision=precision,
+    )
+    table = open_table(
+        data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
+        labels_file=labels_file, size=size, unlabelled=unlabelled,
+    )  # fmt: skip
+    clf.set_params(classes=list(table.classes or ()) if label else None)
+    clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
+    with told(), watching() as progress:
+        clf._fit(table.x, table.labels if label else table.sets, progress=progress)
+    clf.save(out, reading=dict(table.reading))
+    _print(clf, table, out)
+
+
+def _widths(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no list of widths; write --hidden 300,100") from None
+
+
+def _grid(name: str, rate: float | None, decay: float | None) -> Any:
+    """Return the paper's grid, less what was given; None where nothing is left to choose."""
+    if name not in ("paper", "none"):
+        raise typer.BadParameter(f"{name!r} is neither paper nor none", param_hint="--grid")
+    from ruleout.training import PAPER_GRID
+
+    given = {"learning_rate": rate, "weight_decay": decay}
+    left = {key: list(PAPER_GRID[key]) for key, value in given.items() if value is None}
+    return left if left and name == "paper" else None
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Print warnings as notes, without the lines of code they come from."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_, **__: tell([str(message)])
+        yield
+
+
+@contextmanager
+def watching() -> Iterator[Progress]:
+    """Show progress: a bar with the time left on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    left = TimeRemainingColumn(elapsed_when_finished=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), "{task.percentage:3.0f} %", left)
+    with Bar(*columns, console=console, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def call(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield call
+
+
+def _lines() -> Progress:
+    """Return a function that prints a line for every quarter of a stage."""
+    last: list[tuple[str, int]] = []
+
+    def call(stage: str, done: int, total: int) -> None:
+        quarter = (stage, 4 * done // total)
+        if quarter not in last:
+            typer.echo(f"{stage}: epoch {done} of {total}", err=True)
+        last[:] = [quarter]
+
+    return call
+
+
+def _print(clf: Any, table: Table, out: Path) -> None:
+    kind = " × ".join(map(str, table.shape))
+    typer.echo(f"Trained on {len(table):,} rows of {kind} features, {len(clf.classes_)} classes.")
+    chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
+    if hasattr(clf, "criterion_"):
+        count = len(clf.search_["estimate"])
+        typer.echo(f"Chosen of {count} by {clf.criterion_.name}, without true labels: {chosen}.")
+        estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
+        typer.echo(
+            f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the same "
+            "rows chose, so it is a little too good)."
+        )
+    else:
+        typer.echo(f"Settings: {chosen}.")
+    typer.echo(f"Epochs: {clf.n_iter_}.\nWritten: {out}")

@@ -1,0 +1,89 @@
+"""Export to ONNX: rows in, probabilities out, class names in the metadata."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from ruleout.estimator.cards import class_list
+from ruleout.labels.atomic import atomic_write
+from ruleout.labels.errors import InputError
+
+__all__ = ["export"]
+
+
+class _Probabilities(nn.Module):
+    """A model that ends in a softmax."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.module(x)
+        return logits.softmax(-1)
+
+
+def export(clf: Any, path: str | Path) -> None:
+    """Write the model of a fitted classifier as ONNX, whole or not at all."""
+    check_is_fitted(clf, "module_")
+    try:
+        import onnx  # noqa: F401  # only to see whether they are there
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "export needs onnx and onnxscript", "pip install 'ruleout[export]'"
+        ) from None
+    content = _onnx(clf)
+    with atomic_write(Path(path).expanduser()) as out:
+        out.write(content)
+
+
+def _onnx(clf: Any) -> bytes:
+    module = _Probabilities(deepcopy(clf.module_).float().cpu()).eval()
+    rows = torch.zeros(2, *clf.module_.example_shape)
+    with _quiet():
+        program = torch.onnx.export(
+            module,
+            (rows,),
+            dynamo=True,
+            input_names=["x"],
+            output_names=["probabilities"],
+            dynamic_shapes={"x": {0: torch.export.Dim("rows")}},
+            verbose=False,
+        )
+    assert program is not None
+    proto = program.model_proto
+    facts = {
+        "classes": json.dumps(class_list(clf.classes_)),
+        "ruleout": clf.record_["versions"]["ruleout"],
+        "data": clf.record_["data"],
+    }
+    for name, value in facts.items():
+        proto.metadata_props.add(key=name, value=value)
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch's exporter from talking about its own parts."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)

@@ -1,0 +1,69 @@
+"""Scorers for scikit-learn's ``scoring=``: a model is judged by what was ruled out.
+
+Each takes ``(estimator, X, y, sample_weight=None)``, where y is label sets, a table of 0 and 1, or
+ordinary labels. The estimator is any fitted classifier, also a pipeline.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from ruleout.estimator.targets import check_rows, holds_sets, known_target, positions
+from ruleout.labels.errors import InputError
+
+__all__ = ["consistency", "unbiased_accuracy"]
+
+
+def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    r"""Estimate the accuracy without bias, :math:`1 - \frac{k-1}{s} 1(\hat y \in \bar Y)` per row.
+
+    Of ordinary labels it is their accuracy. Rows that rule nothing out do not count.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> import ruleout as ro
+    >>> from ruleout.estimator import RuleOutClassifier
+    >>> x, y = ro.datasets.load("digits").train
+    >>> sets = ro.draw(y, classes=10, seed=0)
+    >>> clf = RuleOutClassifier(learning_rate=0.1, epochs=3, random_state=0)
+    >>> scores = cross_val_score(clf, x, sets, scoring=unbiased_accuracy, cv=2)
+    >>> bool(scores.min() > 0.7)
+    True
+    """
+    ruled_out, sizes, k = _predictions_ruled_out(estimator, X, y)
+    return _mean(1 - ruled_out * (k - 1) / np.maximum(sizes, 1), sizes, sample_weight)
+
+
+def consistency(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Return the share of predictions that were not ruled out.
+
+    Of ordinary labels it is their accuracy; otherwise it is larger, since a wrong prediction may
+    not have been ruled out. Rows that rule nothing out do not count.
+    """
+    ruled_out, sizes, _ = _predictions_ruled_out(estimator, X, y)
+    return _mean(1.0 - ruled_out, sizes, sample_weight)
+
+
+def _predictions_ruled_out(
+    estimator: Any, X: Any, y: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.intp], int]:
+    """Return whether each prediction was ruled out, how many classes were, and k."""
+    predicted = np.asarray(estimator.predict(X))
+    classes = np.asarray(estimator.classes_)
+    sets = known_target(y if holds_sets(y) else column_or_1d(y, warn=True), classes)
+    check_rows(len(predicted), sets)
+    codes = positions(predicted, classes)
+    bits = sets.packed[np.arange(len(codes)), codes // 8]
+    return (bits >> (codes % 8)).astype(np.uint8) % 2 == 1, sets.sizes, len(classes)
+
+
+def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> float:
+    weight = (sizes > 0) * (1.0 if sample_weight is None else np.asarray(sample_weight, float))
+    if not weight.sum() > 0:
+        raise InputError("no row with weight rules anything out", "give rows to judge by")
+    return float((weight * values).sum() / weight.sum())

@@ -1,0 +1,140 @@
+"""``ruleout compare``: files in, a table and a folder out, one sentence for bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+import ruleout as ro
+from ruleout.cli.compare import compare, watching
+
+app = typer.Typer()
+app.command()(compare)
+QUICK = ["--epochs", "2", "--grid", "none", "--trials", "2", "--approaches", "log,exp"]
+
+
+def run(*words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    return result.exit_code, result.output
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three blobs as a table: two features, what was ruled out, the true label."""
+    random = np.random.default_rng(0)
+    names = np.array(["cat", "dog", "fish"])
+    y = random.integers(3, size=200)
+    x = np.eye(3)[y][:, :2] + random.normal(0, 0.1, (200, 2))
+    sets = ro.draw(names[y], classes=names.tolist(), law="paper", seed=0)
+    file = tmp_path_factory.mktemp("data") / "pets.csv"
+    lines = [
+        f"{a},{b},{'|'.join(map(str, ruled))},{name}"
+        for (a, b), ruled, name in zip(x.tolist(), sets, names[y], strict=True)
+    ]
+    file.write_text("\n".join(["weight,age,not,kind", *lines]) + "\n")
+    return file
+
+
+def test_it_prints_a_table_and_writes_four_files(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    code, text = run(data, "--excluded", "not", "--ignore", "kind", *QUICK, "--out", out)
+    assert code == 0, text
+    assert "estimated" in text
+    assert "40 rows kept back" in text
+    assert str(out / "report.html") in text
+    files = sorted(file.name for file in out.iterdir())
+    assert files == ["report.html", "results.json", "table.csv", "table.md"]
+    found = json.loads((out / "results.json").read_text("utf-8"))
+    assert [row["approach"] for row in found["rows"]] == ["log", "exp"]
+    assert found["classes"] == ["cat", "dog", "fish"]
+    assert "pets.csv" in (out / "report.html").read_text("utf-8")
+
+
+def test_true_labels_only_report(data: Path, tmp_path: Path) -> None:
+    """The same rows train and choose with and without them."""
+    words = ["--excluded", "not", *QUICK]
+    code, text = run(data, *words, "--label", "kind", "--out", tmp_path)
+    assert code == 0, text
+    assert "true labels of 40 test rows" in re.sub(r"\s+", " ", text)
+    found = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert found["method"]["kind"] == "labels"
+    assert found["facts"]["rows"] == 160
+    assert found["facts"]["features"] == 2
+
+
+def test_folds_judge_every_row(data: Path, tmp_path: Path) -> None:
+    words = ["--excluded", "not", "--ignore", "kind", "--judge", "folds", "--holm", *QUICK]
+    code, text = run(data, *words, "--out", tmp_path)
+    assert code == 0, text
+    assert "200 rows, each judged by the trial" in re.sub(r"\s+", " ", text)
+    assert "corrected after Holm" in re.sub(r"\s+", " ", text)
+
+
+def test_warnings_are_notes(data: Path, tmp_path: Path) -> None:
+    words = ["--excluded", "not", "--ignore", "kind", "--epochs", "1", "--grid", "none"]
+    code, text = run(
+        data, *words, "--approaches", "clpl", "--model", "mlp", "--out", tmp_path, "--trials", 1
+    )
+    assert code == 0, text
+    assert "Note: CLPL is convex for linear models only" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--approaches", "lgo"], 1, "ruleout: unknown approach 'lgo'; did you mean 'log'?"),
+        (["--model", "linaer"], 1, "unknown model 'linaer'; did you mean 'linear'?"),
+        (["--judge", "half"], 1, "judge must be a share between 0 and 1, or 'folds', not 'half'"),
+        (["--criterion", "acc"], 1, "unknown criterion 'acc'"),
+        (["--device", "cuda:99"], 1, "device"),
+        (["--label", "kind", "--judge", "folds"], 2, "--judge folds needs no true labels"),
+        (["--label", "kind", "--judge", "2"], 1, "must lie between 0 and 1"),
+        (["--label", "kindd"], 1, "there is no column 'kindd'; did you mean 'kind'?"),
+        (["--grid", "huge"], 2, "huge"),
+        (["--trials", "0"], 2, "--trials"),
+    ],
+)
+def test_bad_words_are_one_sentence(
+    data: Path, tmp_path: Path, words: list[str], code: int, sentence: str
+) -> None:
+    ignored = [] if "--label" in words else ["--ignore", "kind"]
+    fast = ["--epochs", "1", "--out", str(tmp_path)]
+    got, text = run(data, "--excluded", "not", *ignored, *fast, *words)
+    assert got == code, text
+    assert sentence in re.sub(r"[│\s]+", " ", text)
+    assert "Traceback" not in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_fails_before_training(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    words = ["--excluded", "not", "--ignore", "kind", "--out", tmp_path / "file" / "out"]
+    code, text = run(data, *words)
+    assert code == 1
+    assert "\nruleout: " in text
+    assert "log" not in text
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left() -> None:
+    screen = io.StringIO()
+    with watching(Console(file=screen, force_terminal=True, width=80)) as progress:
+        progress(0.25, "log")
+        progress(0.5, "exp")
+    assert "exp" in screen.getvalue()
+    assert "50 %" in screen.getvalue()
+
+
+def test_elsewhere_each_approach_gets_a_line() -> None:
+    screen = io.StringIO()
+    with watching(Console(file=screen, width=80)) as progress:
+        for done, name in ((0.0, "log"), (0.2, "log"), (0.5, "exp")):
+            progress(done, name)
+    assert screen.getvalue() == "  0 %  log\n 50 %  exp\n"

@@ -1,0 +1,100 @@
+"""``ruleout evaluate``: how good a model is, with true labels or without."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cli.fitted import NAMES, SETS, X, Y, run, trained
+
+import ruleout as ro
+from ruleout.estimator import consistency, load, unbiased_accuracy
+from ruleout.estimator.judging import calibration_error, judge_labels, judge_sets
+
+LABELS = np.array(NAMES)[Y]
+
+
+def test_true_labels_give_accuracy_classes_and_calibration() -> None:
+    model, data = trained()
+    result = run("evaluate", model, data, "--label", "is", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["labels"]
+    clf = load(model)
+    hits = clf.predict(X) == LABELS
+    assert found["rows"] == 200
+    assert found["accuracy"]["estimate"] == pytest.approx(hits.mean())
+    assert found["accuracy"]["standard_error"] == pytest.approx(hits.std(ddof=1) / 200**0.5)
+    assert [one["class"] for one in found["classes"]] == NAMES
+    for one in found["classes"]:
+        own, said = one["class"] == LABELS, clf.predict(X) == one["class"]
+        assert one["rows"] == own.sum()
+        assert one["recall"] == pytest.approx(hits[own].mean())
+        assert one["precision"] == (pytest.approx(hits[said].mean()) if said.any() else None)
+
+
+def test_sets_give_an_unbiased_accuracy_and_consistency() -> None:
+    model, data = trained()
+    result = run("evaluate", model, data, "--excluded", "not", "--json")
+    found = json.loads(result.stdout)["sets"]
+    clf = load(model)
+    assert found["accuracy"]["estimate"] == pytest.approx(unbiased_accuracy(clf, X, SETS))
+    assert found["consistency"]["estimate"] == pytest.approx(consistency(clf, X, SETS))
+    assert found["accuracy"]["standard_error"] > 0
+
+
+def test_both_are_printed() -> None:
+    model, data = trained()
+    result = run("evaluate", model, data, "--label", "is", "--excluded", "not")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("By the true labels of 200 rows:\n  accuracy           0.")
+    assert "By what was ruled out in 200 rows:\n  accuracy, unbiased 0." in result.stdout
+    assert "(ECE, 15 bins)" in result.stdout
+    for name in NAMES:
+        assert name in result.stdout
+
+
+def test_one_of_the_two_is_needed() -> None:
+    result = run("evaluate", *trained())
+    assert result.exit_code == 2
+    assert "--label or --excluded" in result.stderr
+
+
+def test_unknown_labels_are_named() -> None:
+    model, data = trained()
+    other = data.with_name("other.csv")
+    other.write_text(data.read_text().replace(",zero\n", ",zeroo\n"))
+    result = run("evaluate", model, other, "--label", "is")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"ruleout: {other}, row 0, column 'is': unknown class 'zeroo'")
+
+
+# ---------------------------------------------------------------------- the figures themselves
+
+
+def test_calibration_is_that_of_a_loop() -> None:
+    random = np.random.default_rng(0)
+    confidence, hits = random.random(500), random.random(500) < 0.5
+    wanted = 0.0
+    for place in range(15):
+        inside = (confidence >= place / 15) & (confidence < (place + 1) / 15)
+        if inside.any():
+            wanted += inside.mean() * abs(hits[inside].mean() - confidence[inside].mean())
+    assert calibration_error(confidence, hits) == pytest.approx(wanted)
+
+
+def test_one_row_has_no_standard_error() -> None:
+    sure = np.eye(3)[[0]]
+    assert judge_labels(sure, np.array([0]))["accuracy"] == (1, np.inf)
+    assert judge_sets(sure, ro.LabelSets([[0, 1, 0]]))["accuracy"] == (1, np.inf)
+
+
+def test_precision_and_recall_are_those_of_scikit_learn() -> None:
+    from sklearn.metrics import precision_recall_fscore_support
+
+    random = np.random.default_rng(1)
+    probabilities, codes = random.dirichlet(np.ones(4), 100), random.integers(4, size=100)
+    found = judge_labels(probabilities, codes)["classes"]
+    wanted = precision_recall_fscore_support(codes, probabilities.argmax(1))
+    for name, values in zip(("precision", "recall", "f1", "rows"), wanted, strict=True):
+        np.testing.assert_allclose(found[name], values)

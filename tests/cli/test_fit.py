@@ -1,0 +1,197 @@
+# ruff: noqa: E501  # the sentences stand as users read them
+"""``ruleout fit``: a table in, a model folder out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.fitted import NAMES, QUICK, SETS, X, Y, run, trained, write_table
+from numpy.testing import assert_array_equal
+
+from ruleout.estimator import RuleOutClassifier, load
+
+ASK = ["--excluded", "not", "--ignore", "is", "--classes", ",".join(NAMES)]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "data.csv")
+
+
+def test_the_model_is_that_of_the_classifier(data: Path) -> None:
+    out = data.with_name("model")
+    result = run("fit", data, "--out", out, *ASK, *QUICK, "--seed", "3")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        "Trained on 200 rows of 64 features, 10 classes.\n"
+        "Settings: learning_rate 0.1, weight_decay 1e-05.\n"
+        f"Epochs: 5.\nWritten: {out}\n"
+    )
+    wanted = RuleOutClassifier(learning_rate=0.1, epochs=5, random_state=3).fit(X, SETS)
+    assert_array_equal(load(out).predict_proba(X), wanted.predict_proba(X))
+    assert load(out).reading_ == {"kind": "columns", "features": [f"p{i}" for i in range(64)]}
+
+
+def test_the_paper_grid_is_searched_where_nothing_is_said(data: Path) -> None:
+    out = data.with_name("model")
+    result = run("fit", data, "--out", out, *ASK, "--epochs", "2")
+    assert result.exit_code == 0, result.output
+    assert "Chosen of 36 by accuracy, without true labels: learning_rate 0." in result.stdout
+    found = load(out).criterion_
+    assert f"{found.estimate:.4f} ± {found.standard_error:.4f}" in result.stdout
+    lines = [line for line in result.stderr.splitlines() if "epoch" in line]
+    assert lines[0] == "searching 36 configurations: epoch 1 of 2"
+    assert lines[-1] == "training the choice on all rows: epoch 2 of 2"
+
+
+def test_a_value_that_is_given_is_not_chosen(data: Path) -> None:
+    out = data.with_name("model")
+    result = run("fit", data, "--out", out, *ASK, "--epochs", "2", "--weight-decay", "0.5")
+    assert "Chosen of 6 by accuracy" in result.stdout
+    assert "weight_decay 0.5" in result.stdout
+
+
+def test_true_labels_are_learned_from_on_request(data: Path) -> None:
+    out = data.with_name("model")
+    options = ["--label", "is", "--ignore", "not", "--classes", ",".join(NAMES)]
+    assert run("fit", data, "--out", out, *options, *QUICK).exit_code == 0
+    wanted = RuleOutClassifier(classes=NAMES, learning_rate=0.1, epochs=5, random_state=0)
+    wanted.fit(X, np.array(NAMES)[Y])
+    assert_array_equal(load(out).predict_proba(X), wanted.predict_proba(X))
+
+
+def test_settings_reach_the_classifier(data: Path) -> None:
+    out = data.with_name("model")
+    options = ["--approach", "gce", "--model", "mlp", "--hidden", "7,5", "--optimizer", "adamw"]
+    more = ["--batch-size", "64", "--precision", "float64", "--early-stopping"]
+    result = run("fit", data, "--out", out, *ASK, *QUICK, *options, *more)
+    assert result.exit_code == 0, result.output
+    found = load(out).get_params()
+    assert (found["approach"], found["model"], found["hidden"]) == ("gce", "mlp", (7, 5))
+    assert (found["optimizer"], found["batch_size"], found["precision"]) == ("adamw", 64, "float64")
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    lines = ["file,not"]
+    for row in range(12):
+        pixels = (X[row].reshape(8, 8) * 255).astype(np.uint8)
+        images.fromarray(pixels).save(folder / f"{row}.png")
+        lines.append(f"{row}.png,{'|'.join(map(str, SETS[row]))}")
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    options = ["--excluded", "not", "--size", "6x6", "--classes", ",".join(NAMES), *QUICK]
+    result = run("fit", folder, "--out", tmp_path / "model", *options)
+    assert result.exit_code == 0, result.output
+    assert "12 rows of 1 × 6 × 6 features" in result.stdout
+    card = json.loads((tmp_path / "model" / "card.json").read_text())
+    assert card["reading"]["shape"] == card["shape"] == [1, 6, 6]
+    assert "resize" in card["reading"]
+    result = run("predict", tmp_path / "model", folder, "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.csv").read_text().startswith('"file","prediction","probability"\n')
+
+
+def test_warnings_are_notes(data: Path) -> None:
+    options = ["--approach", "clpl", "--model", "mlp", "--hidden", "4"]
+    result = run("fit", data, "--out", data.with_name("model"), *ASK, *QUICK, *options)
+    assert result.exit_code == 0, result.output
+    assert (
+        "Note: CLPL is convex in a linear model only; with this one its guarantee is gone\n"
+        in result.stderr
+    )
+
+
+BAD: list[tuple[str, list[str], int, str]] = [
+    ("neither sets nor labels", [], 2, "--excluded or --label"),
+    ("both", ["--excluded", "not", "--label", "is"], 2, "--excluded or --label"),
+    ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is neither paper nor none"),
+    ("hidden", [*ASK, "--hidden", "a"], 2, "'a' is no list of widths"),
+    (
+        "column",
+        ["--excluded", "nott", "--ignore", "is"],
+        1,
+        "data.csv: there is no column 'nott'; did you mean 'not'?",
+    ),
+    ("text column", ["--excluded", "not"], 1, "column 'is'"),
+    (
+        "approach",
+        [*ASK, "--approach", "lgo"],
+        1,
+        "ruleout: unknown approach 'lgo'; did you mean 'log'?",
+    ),
+    ("model", [*ASK, "--model", "mpl"], 1, "ruleout: unknown model 'mpl'; did you mean 'mlp'?"),
+    (
+        "rate",
+        [*ASK, "--grid", "none", "--learning-rate", "-1"],
+        1,
+        "ruleout: learning_rate must be a number, zero or above, not -1.0",
+    ),
+    (
+        "epochs",
+        [*ASK, "--epochs", "0"],
+        1,
+        "ruleout: epochs is 0; give a whole number of at least 1",
+    ),
+    (
+        "device",
+        [*ASK, *QUICK, "--device", "gpu"],
+        1,
+        "ruleout: unknown device 'gpu'; say 'cpu' or 'cuda'",
+    ),
+    (
+        "criterion",
+        [*ASK, "--criterion", "acuracy"],
+        1,
+        "ruleout: unknown criterion 'acuracy'; did you mean 'accuracy'?",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"), [row[1:] for row in BAD], ids=[row[0] for row in BAD]
+)
+def test_bad_input(options: list[str], code: int, sentence: str, data: Path) -> None:
+    out = data.with_name("model")
+    result = run("fit", data, "--out", out, *options)
+    assert result.exit_code == code, result.output
+    assert sentence in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.output
+    assert not out.exists()
+
+
+def test_a_bad_place_is_noticed_before_training(data: Path) -> None:
+    result = run("fit", data, "--out", data, *ASK, *QUICK)
+    assert result.exit_code == 1
+    assert result.stderr == f"ruleout: {data}: this is a file; give the name of a folder\n"
+
+
+def test_help_does_not_load_torch() -> None:
+    code = "import sys, ruleout.cli.fit, ruleout.cli.predict, ruleout.cli.evaluate, ruleout.cli.resolve; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_terminal_sees_a_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ruleout.cli.fit import watching
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with watching() as progress:
+        for done in range(1, 5):
+            progress("training", done, 4)
+    shown = capsys.readouterr().err
+    assert "training" in shown
+    assert "100 %" in shown
+
+
+def test_the_model_of_the_other_tests_is_good() -> None:
+    model, _ = trained()
+    assert load(model).score(X, np.array(NAMES)[Y]) > 0.5

@@ -1,0 +1,279 @@
+# ruff: noqa: E501  # the sentences stand as users read them
+"""Saving and loading: what comes back, and what is never left half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from estimator.small import NAMES, SETS, X, Y, classifier
+from numpy.testing import assert_array_equal
+from torch import nn
+
+from ruleout.estimator import RuleOutClassifier, folder, load
+
+
+def own(shape: tuple[int, ...], classes: int, *, width: int = 4) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(shape[0], width), nn.BatchNorm1d(width), nn.Linear(width, classes)
+    )
+
+
+def _wider(shape: tuple[int, ...], classes: int, *, width: int, extra: int) -> nn.Module:
+    return own(shape, classes, width=width + extra)
+
+
+# ---------------------------------------------------------------------- what comes back
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"model": "mlp", "hidden": (7, 5)},
+        {"precision": "float64"},
+        {"grid": {"learning_rate": np.array([0.1, 0.01])}, "early_stopping": True},
+        {"approach": "gce", "approach_options": {"q": 0.5}, "class_weight": {0: 2.0, 3: 0.5}},
+        {
+            "grid": [{"weight_decay": 0.1}, {"weight_decay": 0.0}],
+            "random_state": np.random.RandomState(0),
+        },
+    ],
+    ids=["linear", "mlp", "float64", "grid", "options", "list"],
+)
+def test_a_model_comes_back_as_it_was(parameters: dict[str, Any], tmp_path: Path) -> None:
+    clf = classifier(**parameters).fit(X, SETS)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again, RuleOutClassifier)
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert_array_equal(again.classes_, clf.classes_)
+    for name in ("configuration_", "n_iter_", "n_features_in_"):
+        assert getattr(again, name) == getattr(clf, name)
+    assert_array_equal(again.history_["loss"], clf.history_["loss"])
+    if hasattr(clf, "criterion_"):
+        assert again.criterion_ == clf.criterion_
+        assert_array_equal(again.search_["estimate"], clf.search_["estimate"])
+    again.fit(X, SETS)  # parameters work as before
+
+
+def test_the_folder_holds_weights_and_a_card(tmp_path: Path) -> None:
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}).fit(X, SETS)
+    clf.save(tmp_path / "model", reading={"kind": "images", "size": [8, 8]})
+    assert {one.name for one in (tmp_path / "model").iterdir()} == {
+        "card.json",
+        "model.safetensors",
+    }
+    card = json.loads((tmp_path / "model" / "card.json").read_text())
+    assert (card["format"], card["schema"], card["seed"]) == ("ruleout model", 1, 0)
+    assert card["config"]["grid"] == {"learning_rate": [0.1, 0.01]}
+    assert card["criterion"] == list(clf.criterion_)
+    assert card["record"]["data"] == clf.record_["data"]
+    assert set(card["record"]["versions"]) >= {"ruleout", "torch", "python"}
+    assert load(tmp_path / "model").reading_ == {"kind": "images", "size": [8, 8]}
+
+
+def test_how_files_were_read_survives_a_second_save(tmp_path: Path) -> None:
+    classifier().fit(X, SETS).save(tmp_path / "a", reading={"kind": "columns"})
+    load(tmp_path / "a").save(tmp_path / "b")
+    assert load(tmp_path / "b").reading_ == {"kind": "columns"}
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        NAMES[Y % 3],
+        NAMES[Y % 3].astype(object),
+        Y % 2 == 0,
+        Y / 4,
+        np.array(["ä|b", "\ud800"])[Y % 2],
+    ],
+    ids=["text", "object", "bool", "float", "odd text"],
+)
+def test_class_names_come_back_as_they_were(y: Any, tmp_path: Path) -> None:
+    clf = classifier(classes=np.unique(y)).fit(X, y)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert_array_equal(again.predict(X), clf.predict(X))
+    assert again.classes_.dtype.kind == clf.classes_.dtype.kind
+
+
+def test_feature_names_come_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=[f"p{i}" for i in range(64)])
+    classifier().fit(frame, SETS).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    again.predict(frame)
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame.rename(columns={"p0": "q0"}))
+
+
+def test_a_loaded_model_learns_on(tmp_path: Path) -> None:
+    clf = classifier(optimizer="sgd").fit(X, SETS)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert_array_equal(
+        again.partial_fit(X, SETS).predict_proba(X), clf.partial_fit(X, SETS).predict_proba(X)
+    )
+    assert again.n_iter_ == 6
+
+
+def test_a_model_of_ones_own_needs_its_function(tmp_path: Path) -> None:
+    clf = classifier(model=own, model_options={"width": 6}).fit(X, SETS)
+    clf.save(tmp_path / "model")
+    with pytest.raises(ValueError) as caught:
+        load(tmp_path / "model")
+    assert str(caught.value) == (
+        f"{tmp_path}/model/card.json: the model was made by a function of your own (own), which no card can "
+        "rebuild; hand it in: load(path, model=...)"
+    )
+    again = load(tmp_path / "model", model=own)
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    with pytest.raises(ValueError, match="the model needs F32"):
+        load(tmp_path / "model", model=partial(_wider, extra=1))
+
+
+# ---------------------------------------------------------------------- where it may be written
+
+
+def test_a_model_folder_is_replaced(tmp_path: Path) -> None:
+    classifier(random_state=1).fit(X, SETS).save(tmp_path / "model")
+    clf = classifier(random_state=2).fit(X, SETS)
+    clf.save(tmp_path / "model")
+    assert_array_equal(load(tmp_path / "model").predict_proba(X), clf.predict_proba(X))
+    assert [one.name for one in tmp_path.iterdir()] == ["model"]
+
+
+def test_an_empty_folder_and_a_link_are_written_to(tmp_path: Path) -> None:
+    clf = classifier().fit(X, SETS)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    clf.save(tmp_path / "empty")
+    clf.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert load(tmp_path / "link").n_iter_ == 5
+
+
+PLACES: list[tuple[str, Callable[[Path], Path], str]] = [
+    (
+        "a file",
+        lambda tmp: _touch(tmp / "file"),
+        "{tmp}/file: this is a file; give the name of a folder",
+    ),
+    (
+        "other things",
+        lambda tmp: _touch(tmp / "papers" / "thesis.tex").parent,
+        "{tmp}/papers: the folder holds something else; choose another name",
+    ),
+    (
+        "a foreign card",
+        lambda tmp: _touch(tmp / "hf" / "card.json").parent,
+        "{tmp}/hf: the folder holds something else; choose another name",
+    ),
+    (
+        "no parent",
+        lambda tmp: tmp / "no" / "model",
+        "{tmp}/no: the folder does not exist; make it first",
+    ),
+    (
+        "a model with more",
+        lambda tmp: _model_and(tmp / "m", "notes.txt"),
+        "{tmp}/m: the model folder also holds 'notes.txt', which would be lost; move it, or choose another name",
+    ),
+]
+
+
+def _touch(file: Path) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{}")
+    return file
+
+
+def _model_and(path: Path, name: str) -> Path:
+    classifier(epochs=1).fit(X, SETS).save(path)
+    _touch(path / name)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"), [row[1:] for row in PLACES], ids=[row[0] for row in PLACES]
+)
+def test_nothing_of_others_is_overwritten(
+    make: Callable[[Path], Path], sentence: str, tmp_path: Path
+) -> None:
+    path = make(tmp_path)
+    before = sorted(str(one) for one in tmp_path.rglob("*"))
+    with pytest.raises(ValueError) as caught:
+        classifier().fit(X, SETS).save(path)
+    assert str(caught.value) == sentence.format(tmp=tmp_path)
+    assert sorted(str(one) for one in tmp_path.rglob("*")) == before
+
+
+def test_what_json_cannot_hold_is_refused(tmp_path: Path) -> None:
+    clf = classifier().fit(X, SETS)
+    with pytest.raises(ValueError) as caught:
+        clf.save(tmp_path / "model", reading={"path": Path("a")})
+    assert str(caught.value).startswith("the card holds a ")
+    assert not list(tmp_path.iterdir())
+
+
+# ---------------------------------------------------------------------- full disks
+
+
+def _full(*_: object, **__: object) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("name", "nth"),
+    [(name, nth) for name in ("mkdir", "_write", "fsync", "rename") for nth in (1, 2)][1:],
+)
+def test_a_full_disk_leaves_the_old_model(
+    name: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = classifier(random_state=1).fit(X, SETS)
+    old.save(tmp_path / "model")
+    where: Any = {"fsync": os, "_write": folder}.get(name, Path)
+    real, calls = getattr(where, name), [()] * (name == "mkdir")  # it is called once
+
+    def fails(*given: Any, **named: Any) -> Any:
+        calls.append(given)
+        return _full() if len(calls) == nth else real(*given, **named)
+
+    new = classifier(random_state=2).fit(X, SETS)
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, fails)
+        with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}/model'"):
+            new.save(tmp_path / "model")
+    assert [one.name for one in tmp_path.iterdir()] == ["model"]
+    assert_array_equal(load(tmp_path / "model").predict_proba(X), old.predict_proba(X))
+
+
+def test_a_limit_on_file_sizes_leaves_nothing(tmp_path: Path) -> None:
+    clf = classifier(model="mlp").fit(X, SETS)  # 150 kB of weights
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+        with pytest.raises(OSError, match="File too large"):
+            clf.save(tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_has_ordinary_permissions(tmp_path: Path) -> None:
+    classifier().fit(X, SETS).save(tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    modes = [os.stat(tmp_path / name).st_mode for name in ("model", "other")]
+    assert modes[0] == modes[1]
