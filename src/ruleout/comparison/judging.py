@@ -1,0 +1,231 @@
+"""Which rows train, which choose, and which judge: no row does more than one of the three."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ruleout.labels import LabelSets
+from ruleout.labels.classes import agree, encode
+from ruleout.labels.errors import InputError, brief
+from ruleout.selection import Criterion
+from ruleout.training import GridFit, Trial, Watch, hits
+from ruleout.training.features import check_features
+from ruleout.training.result import predict
+
+__all__ = ["Judging", "Kind", "plan"]
+
+#: What judges: true labels, label sets of test rows, rows kept back, or every row once.
+Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """The trials to train, and the rows on which their models are judged.
+
+    Attributes
+    ----------
+    kind
+        What judges.
+    trials
+        What trains and chooses, one entry per trial.
+    x
+        Where the judging rows are.
+    rows
+        ``[T, m]``: which of them judge each trial. The same for every trial unless they are folds.
+    targets
+        One entry per trial: true labels (positions), or label sets of the judging rows.
+    name, values
+        The measure: ``(logits, target) → [m]``.
+    """
+
+    kind: Kind
+    trials: list[Trial]
+    x: Any
+    rows: NDArray[np.intp]
+    targets: list[Any]
+    name: str
+    values: Any
+
+    @property
+    def count(self) -> int:
+        """How many different rows judge."""
+        return self.rows.size if self.kind == "folds" else self.rows.shape[1]
+
+    @property
+    def apart(self) -> int:
+        """How many trials are judged on different rows: all folds, else one."""
+        return len(self.rows) if self.kind == "folds" else 1
+
+    def watch(self) -> Watch:
+        """Return what to measure while training."""
+        measure = {self.name: self.values}
+        if self.kind in ("labels", "sets"):
+            return Watch(self.targets, measure, x=self.x)
+        return Watch(self.targets, measure, rows=list(self.rows))
+
+    def logits(self, fit: GridFit, trial: int) -> torch.Tensor:
+        """Return the logits ``[m, k]`` of a trial's model on the rows that judge it."""
+        return predict(fit.module(trial), self.x[self.rows[trial]])
+
+    def target(self, trial: int, like: torch.Tensor) -> torch.Tensor:
+        """Return what is known about the rows that judge a trial, as a tensor."""
+        known = self.targets[trial]
+        if isinstance(known, LabelSets):
+            return torch.from_numpy(known.excluded).to(like)
+        return torch.from_numpy(np.asarray(known, np.int64))
+
+    def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the measure of each trial ``[T]`` and of each judging row, its mean over trials.
+
+        A row that rules nothing out says nothing, and is left out.
+        """
+        values = np.full(self.rows.shape, np.nan)
+        for trial in range(len(self.rows)):
+            logits = self.logits(fit, trial)
+            values[trial] = self.values(logits, self.target(trial, logits)).double().numpy()
+            if isinstance(self.targets[trial], LabelSets):
+                values[trial, self.targets[trial].sizes == 0] = np.nan
+        means = np.array([_mean(one) for one in values])
+        if self.kind == "folds":
+            each = values.reshape(-1)
+            return means, each[~np.isnan(each)]
+        said = ~np.isnan(values)
+        some = said.any(0)
+        return means, np.nansum(values[:, some], 0) / said[:, some].sum(0)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    said = values[~np.isnan(values)]
+    return float(said.mean()) if len(said) else np.nan
+
+
+def plan(
+    x: Any,
+    sets: LabelSets | Sequence[LabelSets | Trial],
+    *,
+    trials: int | None,
+    test: tuple[Any, Any] | None,
+    judge: float | str,
+    score: Criterion,
+    seed: int,
+) -> Judging:
+    """Decide which rows train and which judge; see :func:`ruleout.compare`."""
+    given = _trials(x, sets, trials, seed)
+    if test is not None:
+        return _tested(given, test, score, np.prod(x.shape[1:]))
+    _check_whole(given)
+    if judge == "folds":
+        return _folds(x, given, score, seed)
+    if isinstance(judge, str) or not 0 < judge < 1:
+        raise ValueError(f"judge must be a share between 0 and 1, or 'folds', not {brief(judge)}")
+    count = max(1, int(np.ceil(round(x.shape[0] * judge, 9))))
+    aside = np.sort(_shuffled(x.shape[0], seed)[:count])
+    return _kept(x, given, [aside] * len(given), "kept", score)
+
+
+def _trials(x: Any, sets: Any, count: int | None, seed: int) -> list[Trial]:
+    """Return trials that know their seed; one table of sets makes `count` of them."""
+    if isinstance(sets, LabelSets):
+        sets = [sets] * (3 if count is None else count)
+    elif not isinstance(sets, Sequence) or not sets:
+        raise InputError(
+            f"sets is a {type(sets).__name__}", "give LabelSets, or a list of them for trials"
+        )
+    elif count not in (None, len(sets)):
+        raise ValueError(f"{len(sets)} tables of sets make as many trials, not {brief(count)}")
+    if not sets:
+        raise ValueError(f"trials must be a whole number of at least 1, not {brief(count)}")
+    found = [one if isinstance(one, Trial) else Trial(one) for one in sets]
+    for trial in found:
+        _check_sets(trial, x.shape[0])
+    return [
+        trial if trial.seed is not None else replace(trial, seed=seed + place)
+        for place, trial in enumerate(found)
+    ]
+
+
+def _check_sets(trial: Trial, n: int) -> None:
+    if not isinstance(trial.sets, LabelSets):
+        raise InputError(
+            f"the label sets are a {type(trial.sets).__name__}",
+            "make them with ro.LabelSets(excluded, classes)",
+        )
+    count = n if trial.rows is None else len(trial.rows)
+    if len(trial.sets) != count:
+        raise InputError(
+            f"x has {count} rows but the label sets have {len(trial.sets)}",
+            "give one set for each row",
+        )
+    if trial.weight is not None and len(trial.weight) != count:
+        raise InputError(
+            f"there are {len(trial.weight)} weights", f"give {count}, one for each row"
+        )
+
+
+def _check_whole(trials: Sequence[Trial]) -> None:
+    if any(trial.rows is not None for trial in trials):
+        raise InputError(
+            "trials that choose their own rows leave none to judge all of them on",
+            "give test rows: test=(x_test, y_test)",
+        )
+
+
+def _shuffled(n: int, seed: int) -> NDArray[np.intp]:
+    """Return all rows in an order that neither batches nor splits of trials use."""
+    return np.random.default_rng([seed, 0, 1]).permutation(n)
+
+
+def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: Any) -> Judging:
+    x, known = check_features(test[0], "x_test"), test[1]
+    if np.prod(x.shape[1:]) != wide:
+        raise InputError(
+            f"x_test has {np.prod(x.shape[1:])} features, x has {wide}",
+            "give the same features in the same order",
+        )
+    classes = trials[0].sets.classes
+    true = not isinstance(known, LabelSets)
+    if true:
+        known = encode(known, classes, "y_test")
+    else:
+        agree(known.classes, classes)
+    if len(known) != x.shape[0] or not len(known):
+        raise InputError(
+            f"x_test has {x.shape[0]} rows but there are {len(known)} test labels",
+            "give one for each row, at least one",
+        )
+    rows = np.tile(np.arange(x.shape[0]), (len(trials), 1))
+    name, values = ("accuracy", hits) if true else (score.name, score.values)
+    kind: Kind = "labels" if true else "sets"
+    return Judging(kind, trials, x, rows, [known] * len(trials), name, values)
+
+
+def _folds(x: Any, trials: list[Trial], score: Criterion, seed: int) -> Judging:
+    """Let each trial be judged on a part of its own; parts have the same size."""
+    size = x.shape[0] // len(trials)
+    if len(trials) < 2 or size < 1:
+        raise ValueError(f"folds need at least two trials, each with rows, not {len(trials)}")
+    order = _shuffled(x.shape[0], seed)
+    parts = [np.sort(order[t * size : (t + 1) * size]) for t in range(len(trials))]
+    return _kept(x, trials, parts, "folds", score)
+
+
+def _kept(
+    x: Any, trials: list[Trial], parts: list[NDArray[np.intp]], kind: Kind, score: Criterion
+) -> Judging:
+    own, targets = [], []
+    for trial, aside in zip(trials, parts, strict=True):
+        rows = np.setdiff1d(np.arange(x.shape[0]), aside)
+        if len(rows) < 2:
+            raise InputError(
+                f"{x.shape[0]} rows are too few to train, choose and judge", "give more rows"
+            )
+        weight = None if trial.weight is None else np.asarray(trial.weight)[rows]
+        own.append(Trial(trial.sets[rows], rows, weight, trial.seed))
+        targets.append(trial.sets[aside])
+    return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values)
