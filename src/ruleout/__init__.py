@@ -11,39 +11,74 @@ from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, propose
 from ruleout.version import __version__
 
 if TYPE_CHECKING:
-    from ruleout import datasets, losses, models, testing, theory
+    from ruleout import (
+        comparison,
+        datasets,
+        estimator,
+        losses,
+        methods,
+        models,
+        report,
+        selection,
+        testing,
+        theory,
+        training,
+    )
+    from ruleout.comparison import compare
+    from ruleout.estimator import RuleOutClassifier, load
     from ruleout.methods import approach, approaches
     from ruleout.selection import criterion
+    from ruleout.training import fit_grid
 
 __all__ = [
     "Answers",
     "LabelError",
     "LabelSets",
+    "RuleOutClassifier",
     "__version__",
     "answer",
     "approach",
     "approaches",
+    "compare",
+    "comparison",
     "criterion",
     "datasets",
     "draw",
+    "estimator",
+    "fit_grid",
     "labels",
+    "load",
     "losses",
+    "methods",
     "models",
     "propose",
+    "report",
+    "selection",
     "size_law",
     "testing",
     "theory",
+    "training",
 ]
 
 _LATE = {  # name: the module it is, or is found in
+    "RuleOutClassifier": "ruleout.estimator",
     "approach": "ruleout.methods",
     "approaches": "ruleout.methods",
+    "compare": "ruleout.comparison",
+    "comparison": "ruleout.comparison",
     "criterion": "ruleout.selection",
     "datasets": "ruleout.datasets",
+    "estimator": "ruleout.estimator",
+    "fit_grid": "ruleout.training",
+    "load": "ruleout.estimator",
     "losses": "ruleout.losses",
+    "methods": "ruleout.methods",
     "models": "ruleout.models",
+    "report": "ruleout.report",
+    "selection": "ruleout.selection",
     "testing": "ruleout.testing",
     "theory": "ruleout.theory",
+    "training": "ruleout.training",
 }
 
 

@@ -43,6 +43,9 @@ def plain_loop(
     for i, excluded in enumerate(sets.excluded):
         classes = [int(c) for c in np.flatnonzero(excluded)]
         items += [(i, [c]) for c in classes] if row.form == "pairs-before" else [(i, classes)]
+    rows_of, classes_of = sets.nonzero()
+    each = np.ones(len(sets)) if weight is None else weight
+    prior = np.bincount(classes_of, each[rows_of], k) / each[rows_of].sum()
     steps = []
     for epoch in range(1, epochs + 1):
         order = np.random.default_rng([seed, epoch]).permutation(len(items))
@@ -55,7 +58,7 @@ def plain_loop(
             own = None if weight is None else torch.as_tensor(weight[rows], dtype=dtype)
             logits = net(torch.as_tensor(x[rows], dtype=dtype))
             adam.zero_grad()
-            row.batch_loss(logits, mask, prior=sets.shares, weight=own).backward()  # type: ignore[no-untyped-call]
+            row.batch_loss(logits, mask, prior=prior, weight=own).backward()  # type: ignore[no-untyped-call]
             adam.step()
             steps.append({n: p.detach().clone() for n, p in net.named_parameters()})
     return steps

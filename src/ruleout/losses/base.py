@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import elu
 
 from ruleout.losses.registry import register
+from ruleout.losses.space import log_softmax, softmax
 
 __all__ = ["cce", "gce", "mae", "mse", "phuber", "zero_one"]
 
@@ -54,7 +55,7 @@ def _cce_bounds() -> tuple[float, float]:
 )
 def mae(logits: Tensor) -> Tensor:
     r"""Mean absolute error, :math:`2 - 2p_y`. Symmetric: the classes sum to :math:`2k-2`."""
-    return 2 - 2 * logits.softmax(-1)
+    return 2 - 2 * softmax(logits)
 
 
 @register(
@@ -66,7 +67,7 @@ def mae(logits: Tensor) -> Tensor:
 )
 def mse(logits: Tensor) -> Tensor:
     r"""Mean square error, :math:`1 - 2p_y + \sum_j p_j^2`."""
-    p = logits.softmax(-1)
+    p = softmax(logits)
     return 1 - 2 * p + (p * p).sum(-1, keepdim=True)
 
 
@@ -79,7 +80,7 @@ def mse(logits: Tensor) -> Tensor:
 )
 def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
     r"""Generalised cross entropy, :math:`(1 - p_y^q)/q` with :math:`0 < q \le 1`."""
-    return -torch.expm1(q * logits.log_softmax(-1)) / q
+    return -torch.expm1(q * log_softmax(logits)) / q
 
 
 @register(
@@ -97,7 +98,7 @@ def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
     exponential linear unit this is :math:`\log\tau - \mathrm{ELU}(\log p_y + \log\tau)`.
     """
     kink = tau.log() if isinstance(tau, Tensor) else math.log(tau)
-    return kink - elu(logits.log_softmax(-1) + kink)
+    return kink - elu(log_softmax(logits) + kink)
 
 
 @register(
@@ -109,7 +110,7 @@ def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
 )
 def cce(logits: Tensor) -> Tensor:
     r"""Categorical cross entropy, :math:`-\log p_y`; unbounded."""
-    return -logits.log_softmax(-1)
+    return -log_softmax(logits)
 
 
 def zero_one(logits: Tensor) -> Tensor:

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["align", "log_complement", "log_odds", "sizes"]
+__all__ = ["align", "log_complement", "log_odds", "log_softmax", "sizes", "softmax"]
+
+_FEW = 32  # classes up to which plain operations are faster than torch's own softmax
 
 
 def sizes(excluded: Tensor) -> Tensor:
@@ -46,6 +48,26 @@ def log_complement(logits: Tensor) -> Tensor:
     """
     logs: Tensor = _LogComplement.apply(logits)[0]  # type: ignore[no-untyped-call]
     return logs
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Return the log of the probabilities.
+
+    With few classes torch's own kernel works on rows too short for it: on ``[40, 256, 10]`` these
+    operations took a fifth of its time.
+    """
+    if logits.shape[-1] > _FEW:
+        return logits.log_softmax(-1)
+    below = logits - logits.detach().amax(-1, keepdim=True)
+    return below - below.exp().sum(-1, keepdim=True).log()
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """Return the probabilities."""
+    if logits.shape[-1] > _FEW:
+        return logits.softmax(-1)
+    mass = (logits - logits.detach().amax(-1, keepdim=True)).exp()
+    return mass / mass.sum(-1, keepdim=True)
 
 
 def _low(logits: Tensor) -> float:

@@ -49,6 +49,15 @@ class Trial:
     seed: int | None = None
 
 
+def _shares(trial: Trial) -> NDArray[np.float64]:
+    """Return the shares of the ruled-out classes; a weight of 2 counts as the row twice."""
+    if trial.weight is None:
+        return trial.sets.shares
+    rows, classes = trial.sets.nonzero()
+    counts = np.bincount(classes, trial.weight[rows], trial.sets.shape[1])
+    return np.asarray(counts / counts.sum())
+
+
 def order(seed: int, epoch: int, items: int) -> NDArray[np.intp]:
     """Return the order in which an epoch (from 1) walks over the items."""
     return np.random.default_rng([seed, epoch]).permutation(items)
@@ -95,7 +104,7 @@ class Walk:
         if self._pairs is not None:
             self.items = [len(rows) for rows, _ in self._pairs]
         self.steps = [-(-n // size) for n in self.items]
-        self.prior = self._tensor([t.sets.shares for t in trials]).unsqueeze(1)  # [T, 1, k]
+        self.prior = self._tensor([_shares(t) for t in trials]).unsqueeze(1)  # [T, 1, k]
         given = any(trial.weight is not None for trial in trials)
         self.weighted = given or len(set(self.items)) > 1
         self._given = given

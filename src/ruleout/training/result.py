@@ -60,7 +60,8 @@ class GridFit:
 
     def module(self, trial: int = 0, configuration: int = 0) -> nn.Module:
         """Return one trained model, in evaluation mode, on the CPU."""
-        module = self.fresh(trial)
+        dtype = next(w.dtype for w in self.weights.values() if w.is_floating_point())
+        module = self.fresh(trial).to(dtype)
         module.load_state_dict({name: w[trial, configuration] for name, w in self.weights.items()})
         return module.eval()
 

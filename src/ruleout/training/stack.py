@@ -110,6 +110,9 @@ class Stack:
         self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
         self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
+        self.before = int(
+            run.start.get("epochs", 0)
+        )  # epochs of the fit that this one goes on from
         self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
         self.history: dict[str, list[Tensor]] = {}
         self._steps = torch.tensor(self.walk.steps, device=run.device).unsqueeze(1)
@@ -154,7 +157,7 @@ class Stack:
         """Walk once over the items of every trial."""
         self.epoch += 1
         self._lay_rates()
-        self.walk.epoch(self.epoch)
+        self.walk.epoch(self.before + self.epoch)
         self.total.zero_()
         with self._seeded():
             if self._graphs is not None:
@@ -205,7 +208,9 @@ class Stack:
             return
         devices = [self.run.device] if self.run.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
-            seed = np.random.SeedSequence([self.run.seeds[self.trials[0]], self.epoch])
+            seed = np.random.SeedSequence(
+                [self.run.seeds[self.trials[0]], self.before + self.epoch]
+            )
             torch.manual_seed(int(seed.generate_state(1)[0]))
             yield
 

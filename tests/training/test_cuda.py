@@ -1,0 +1,144 @@
+"""The same grid on a GPU: captured steps, fused updates, compiled losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ruleout as ro
+from ruleout.methods import approaches
+from ruleout.training import Stopping, Trial, Watch, fit_grid, slopes
+from ruleout.training.optimizers import OPTIMIZERS
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+GRID = {"learning_rate": [3e-2, 1e-3], "weight_decay": [0.0, 1e-2]}
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any, ro.LabelSets]:
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(70, 6)), random.integers(0, 5, 70)
+    return x, y, ro.draw(y, classes=5, law="released", seed=1)
+
+
+def difference(one: Any, two: Any) -> float:
+    return max(float((w - two.weights[name]).abs().max()) for name, w in one.weights.items())
+
+
+def both(x: Any, sets: Any, **options: Any) -> tuple[Any, Any]:
+    given: dict[str, Any] = {"grid": GRID, "epochs": 3, "batch_size": 16, "precision": "float64"}
+    given |= options
+    return fit_grid(x, sets, **given), fit_grid(x, sets, device="cuda", **given)
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize("approach", approaches())
+def test_a_gpu_trains_the_same_models(data: Any, approach: str, model: str) -> None:
+    x, _, sets = data
+    cpu, gpu = both(x, [sets, sets], approach=approach, model=model)
+    assert difference(cpu, gpu) < 1e-9
+
+
+@pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
+def test_the_fused_update_is_the_optimizer(data: Any, optimizer: str) -> None:
+    x, _, sets = data
+    cpu, gpu = both(x, sets, optimizer=optimizer, model="mlp")
+    assert difference(cpu, gpu) < 1e-9
+
+
+@pytest.mark.parametrize("approach", ["log", "nn-before", "ga-after"])
+def test_trials_of_different_length_share_their_graphs(data: Any, approach: str) -> None:
+    x, _, sets = data
+    rows = [np.arange(70), np.arange(33), np.arange(9, 20)]
+    trials = [Trial(sets[r], r, np.linspace(0.5, 2, len(r))) for r in rows]
+    cpu, gpu = both(x, trials, approach=approach, model="mlp")
+    assert difference(cpu, gpu) < 1e-9
+
+
+@pytest.mark.parametrize("approach", ["log", "exp", "gce", "nn-before", "ga-after", "pc-before"])
+def test_compiled_losses_train_the_same_models(
+    data: Any, approach: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, _, sets = data
+    monkeypatch.setattr(slopes, "_LONG", 0)
+    cpu, gpu = both(x, sets, approach=approach)
+    assert any(key[0][0] == approach for key in slopes._COMPILED)
+    assert difference(cpu, gpu) < 1e-9
+
+
+def test_watches_stopping_and_histories_are_the_same(data: Any) -> None:
+    x, y, sets = data
+    watch = {
+        "held": Watch(y, x=x),
+        "sets": Watch(sets, {"accuracy": ro.criterion("accuracy").values}),
+    }
+    stop = Stopping("held/accuracy", patience=2)
+    cpu, gpu = both(x, [sets, sets], watch=watch, stopping=stop, epochs=8)
+    assert np.array_equal(cpu.stopped, gpu.stopped)
+    for name, values in cpu.history.items():
+        assert np.allclose(values, gpu.history[name], atol=1e-9, equal_nan=True)
+    assert difference(cpu, gpu) < 1e-9
+
+
+def test_the_same_seed_gives_the_same_bits(data: Any) -> None:
+    x, _, sets = data
+    for precision in ("float32", "tf32", "bf16"):
+        options: dict[str, Any] = {"model": "mlp", "device": "cuda", "precision": precision}
+        one, two = (fit_grid(x, sets, grid=GRID, epochs=3, **options) for _ in range(2))
+        assert difference(one, two) == 0
+        assert one.record["device_name"] == torch.cuda.get_device_name()
+
+
+def test_data_that_does_not_fit_the_gpu_is_streamed(
+    data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, _, sets = data
+    for approach in ("log", "nn-before"):
+        held = fit_grid(x, sets, approach=approach, epochs=3, device="cuda", precision="float64")
+        with monkeypatch.context() as patch:
+            patch.setattr("ruleout.training.features.room", lambda _: 1)
+            patch.setattr("ruleout.training.batches.room", lambda _: 1)
+            streamed = fit_grid(
+                x, sets, approach=approach, epochs=3, device="cuda", precision="float64"
+            )
+        assert not streamed.record["resident"]
+        assert difference(held, streamed) < 1e-12
+
+
+def test_checkpoints_go_on_from_a_gpu(data: Any, tmp_path: Any) -> None:
+    x, _, sets = data
+    options: dict[str, Any] = {"grid": GRID, "device": "cuda", "epochs": 4, "checkpoint": tmp_path}
+    one = fit_grid(x, sets, checkpoint_seconds=0.0, **options)
+    assert difference(one, fit_grid(x, sets, checkpoint_seconds=0.0, **options)) == 0
+
+
+def test_other_modules_train_on_a_gpu() -> None:
+    x, y = ro.datasets.load("digits").train
+    sets = ro.draw(y, classes=10, seed=0)
+    options: dict[str, Any] = {"model": "resnet32", "shape": (1, 8, 8), "device": "cuda"}
+    fit = fit_grid(
+        x, sets, grid={"learning_rate": [1e-2]}, epochs=10, watch={"train": Watch(y)}, **options
+    )
+    assert fit.history["train/accuracy"][0, 0, -1] > 0.3  # a guess: 0.1
+
+
+def test_a_grid_too_large_for_the_gpu_is_cut_and_says_so(data: Any) -> None:
+    x, _, sets = data
+    limit = 2e9 / torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(limit)
+    try:
+        with pytest.warns(RuntimeWarning, match="do not fit the memory of cuda"):
+            fit = fit_grid(
+                x, sets, model="mlp", model_options={"hidden": (200_000,)}, device="cuda",
+                grid={"learning_rate": list(np.geomspace(1e-6, 1e-2, 64))}, epochs=1, stack=64,
+            )  # fmt: skip
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert np.isfinite(fit.history["loss"]).all()
