@@ -33,8 +33,9 @@ wheel: $(READY)  ## build the wheel and try it away from the source tree
 	cd dist && ../$(BIN)/python -m pytest -q -p no:cacheprovider -c ../pyproject.toml --rootdir .. ../tests/test_wheel.py
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 
-figures: $(READY)  ## the picture in README
+figures: $(READY)  ## the pictures in README and docs
 	$(BIN)/ruleout demo --figure docs/_static/demo.png
+	$(BIN)/python docs/growth.py
 
 check: test slow lint doctest docs wheel  ## all that CI runs
 

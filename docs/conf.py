@@ -1,4 +1,8 @@
-"""Sphinx settings. The table of approaches is written from the registry before each build."""
+"""Sphinx settings.
+
+Before each build the table of approaches is written from the registry, and the tables of times from
+what the benchmarks recorded.
+"""
 
 import sys
 from pathlib import Path
@@ -6,6 +10,7 @@ from pathlib import Path
 import ruleout as ro
 
 sys.path.insert(0, str(Path(__file__).parent))
+from measured import write_measured
 from table import write_table
 
 project = "ruleout"
@@ -23,7 +28,7 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "approaches-table.md"]
+exclude_patterns = ["_build", "approaches-table.md", "engine-table.md"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = f"ruleout {release}"
@@ -35,3 +40,4 @@ napoleon_use_rtype = False
 html_math_renderer = "mathml"
 
 write_table(Path(__file__).parent / "approaches-table.md")
+write_measured(Path(__file__).parent / "engine-table.md")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import runpy
+import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import ruleout as ro
+from ruleout.cli import app
 
 ROOT = Path(__file__).parent.parent
 API = ROOT / "docs" / "api.rst"
@@ -29,6 +36,74 @@ def test_every_loss_is_documented(name: str) -> None:
     assert function.__name__ in module.__all__
     assert f"automodule:: {module.__name__}" in API.read_text()
     assert function.__doc__
+
+
+@pytest.mark.parametrize("room", ["comparison", "estimator", "report", "selection", "training"])
+def test_every_public_name_of_a_room_is_documented(room: str) -> None:
+    text = API.read_text()
+    names = getattr(ro, room).__all__
+    assert [
+        name for name in names if not re.search(rf"ruleout\.([\w.]+\.)?{name}$", text, re.M)
+    ] == []
+
+
+def _script(name: str) -> dict[str, Any]:
+    """Run a file of the docs, and return what it defines."""
+    return runpy.run_path(str(ROOT / "docs" / f"{name}.py"))
+
+
+def test_command_reference_is_up_to_date() -> None:
+    """`python docs/commands.py` writes it."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    assert page == _script("commands")["renewed"](page)
+
+
+def test_command_reference_has_every_option() -> None:
+    script, page = _script("commands"), (ROOT / "docs" / "cli.md").read_text()
+    reference = page[page.index(script["START"]) :]
+    for name, command in script["commands"]().items():
+        part = reference.split(f"### {name}\n")[1].split("###")[0]
+        for parameter in command.params:
+            shown = parameter.opts if parameter.param_type_name == "option" else [parameter.metavar]
+            assert all(one in part for one in shown)
+
+
+def test_every_option_has_help() -> None:
+    assert list(_script("commands")["undocumented"]()) == []
+
+
+@pytest.mark.slow
+def test_example_of_the_command_line_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page, in its order."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+        exec(code, {})
+    shell = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S))
+    lines = shell.replace("\\\n", "").splitlines()
+    assert [line.split()[1] for line in lines] == (
+        ["draw", "check", "fit", "predict", "evaluate", "resolve", "compare"]
+    )
+    for line in lines:
+        found = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert found.exit_code == 0, found.output
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+def test_tables_of_times_do_without_the_files(tmp_path: Path) -> None:
+    _script("measured")["write_measured"](tmp_path / "table.md", tmp_path)
+    assert "Not recorded in this checkout" in (tmp_path / "table.md").read_text()
+
+
+def test_tables_of_times_show_what_was_recorded(tmp_path: Path) -> None:
+    machine = {"cpu": "a processor", "threads": 2, "gpu": None, "torch": "2.9"}
+    rows = [{"case": "digits linear", "stacked ms": 1.25, "loader / stacked": None}]
+    told = {"command": "python x.py", "date": "2026-01-01", "machine": machine}
+    (tmp_path / "engine.json").write_text(json.dumps({**told, "results": {"rows": rows}}))
+    _script("measured")["write_measured"](tmp_path / "table.md", tmp_path)
+    text = (tmp_path / "table.md").read_text()
+    assert "| digits linear | 1.25 | – | – | – | – |" in text
+    assert "`python x.py`, 2026-01-01, a processor, 2 threads" in text
 
 
 def test_readme_names_the_two_commands() -> None:

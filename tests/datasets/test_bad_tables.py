@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # the sentences stand as users read them
+# the sentences stand as users read them
 """The bad-input table for users' data: each file, and the exact sentence that is read."""
 
 from __future__ import annotations

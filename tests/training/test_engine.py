@@ -116,6 +116,17 @@ def test_histories_can_be_thinned(digits: Any) -> None:
     assert fit.history["a/accuracy"].shape == fit.history["loss"].shape == (1, 4, 4)
 
 
+def test_an_approach_keeps_its_options_beside_those_of_the_grid(digits: Any) -> None:
+    x, _, sets = digits
+    plain = {"learning_rate": [1e-2]}
+    one = fit_grid(x, sets, approach=ro.approach("gce", q=0.3), grid=plain, epochs=2)
+    two = fit_grid(x, sets, approach="gce", grid={**plain, "q": [0.3]}, epochs=2)
+    other = fit_grid(x, sets, approach="gce", grid=plain, epochs=2)
+    assert same(one, two)
+    assert not close(one, other)
+    assert one.record["approach_options"] == {"q": 0.3}
+
+
 def test_watches_measure_what_the_final_models_predict(digits: Any) -> None:
     x, y, sets = digits
     criterion = ro.criterion("accuracy")

@@ -164,6 +164,8 @@ def open_table(
         **options,
     )
     tell(table.notes)
+    if table.sets is not None and len(table.sets.classes) > 2 and (table.sets.sizes == 1).all():
+        tell(["every row rules out exactly one class; true labels belong into --label"])
     return table
 
 

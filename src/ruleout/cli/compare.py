@@ -26,6 +26,7 @@ from ruleout.cli.common import (
     parse_names,
     tell,
 )
+from ruleout.labels.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +62,7 @@ def compare(
     ] = Grid.small,
     model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
     trials: Annotated[int, typer.Option(min=1, help="How many trainings of each.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1)] = 250,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     judge: Annotated[
         str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")
     ] = "0.2",
@@ -74,8 +75,8 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for report.html and the tables.")
     ] = Path("ruleout-compare"),
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
     features: Features = None,
     ignore: Ignore = None,
@@ -93,20 +94,24 @@ def compare(
         data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
         labels_file=labels_file, size=size, unlabelled=unlabelled,
     )  # fmt: skip
+    if out.exists() and not out.is_dir():
+        raise InputError("this is a file", "name a folder with --out", file=out)
     named = parse_names(approaches) if approaches else None
     told: dict[str, Any] = {"grid": None if grid is Grid.none else str(grid), "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"holm": holm, "seed": seed, "device": device, "precision": precision}
-    out.mkdir(parents=True, exist_ok=True)
     _print(_run(table, _share(judge), told), table, out)
 
 
 def _share(text: str) -> Any:
     """Read a share of the rows, or 'folds'."""
     try:
-        return float(text)
+        share = text if text == "folds" else float(text)
     except ValueError:
-        return text
+        share = 0.0
+    if share != "folds" and not 0 < float(share) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a share between 0 and 1 nor 'folds'")
+    return share
 
 
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:

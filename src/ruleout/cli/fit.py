@@ -196,7 +196,8 @@ def _print(clf: Any, table: Table, out: Path) -> None:
     chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
     if hasattr(clf, "criterion_"):
         count = len(clf.search_["estimate"])
-        typer.echo(f"Chosen of {count} by {clf.criterion_.name}, without true labels: {chosen}.")
+        without = "" if table.sets is None else ", without true labels"
+        typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
         estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
         typer.echo(
             f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the same "

@@ -1,4 +1,4 @@
-"""Which rows train, which choose, and which judge: no row does more than one of the three."""
+"""Which rows train, which choose, and which judge: those that judge did neither before."""
 
 from __future__ import annotations
 

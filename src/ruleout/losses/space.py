@@ -36,7 +36,7 @@ def log_odds(logits: Tensor, excluded: Tensor) -> Tensor:
 
 def align(logits: Tensor, excluded: Tensor) -> tuple[Tensor, Tensor]:
     """Give `logits` the shape both have together; `excluded`, often shared, only its dimensions."""
-    shape = torch.broadcast_shapes(logits.shape, excluded.shape)
+    shape = torch.broadcast_shapes(logits.shape, excluded.shape)  # type: ignore[no-untyped-call]
     return logits.expand(shape), excluded[(None,) * (len(shape) - excluded.ndim)]
 
 

@@ -25,7 +25,7 @@ from ruleout.models import build
 from ruleout.training.batches import Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.features import Features, check_features, fingerprint
-from ruleout.training.grids import Grid, configurations, loss_options
+from ruleout.training.grids import Grid, configurations, loss_options, with_options
 from ruleout.training.nets import dense_layers, pays_to_stack
 from ruleout.training.optimizers import check_optimizer
 from ruleout.training.planning import Block, Plan, halves, out_of_memory, plan
@@ -79,7 +79,7 @@ def fit_grid(
         ``[n, ...]``: an array, a memory map of a file too large for memory, a SciPy sparse matrix.
     sets
         What was ruled out for each row. A list makes several trials, which differ in their seed;
-        a :class:`Trial` can also choose its rows, weights and seed.
+        a :class:`~ruleout.training.Trial` can also choose its rows, weights and seed.
     approach
         A name of :func:`ruleout.approaches`, or an approach.
     model
@@ -88,7 +88,7 @@ def fit_grid(
         `torch.func` where that pays, else trained one after another.
     grid
         ``"paper"``, or values for ``learning_rate``, ``weight_decay`` and options of the loss: see
-        :func:`configurations`.
+        :func:`~ruleout.training.configurations`.
     epochs, batch_size, optimizer
         The paper: 250, 256, ``"adam"`` (weight decay inside the gradient); also ``"adamw"``,
         ``"sgd"``.
@@ -133,7 +133,7 @@ def fit_grid(
     >>> grid = {"learning_rate": [1e-2, 1e-5]}
     >>> fit = fit_grid(x, sets, grid=grid, epochs=3, watch={"test": test})
     >>> fit
-    GridFit(log, linear: 1 trials × 2 configurations)
+    GridFit(log, linear: 1 trial × 2 configurations)
     >>> fit.history["test/accuracy"].shape
     (1, 2, 3)
     """
@@ -144,9 +144,7 @@ def fit_grid(
     configs = configurations(grid)
     dtype, compute, tf32 = _precision(precision)
     where = _device(device, precision)
-    options = loss_options(configs, torch.zeros(0))
-    if options:
-        find_approach(row.name, **options)  # raises for options that the loss does not have
+    with_options(row, loss_options(configs, torch.zeros(0)))  # raises for options it does not have
     _check_counts(epochs=epochs, batch_size=batch_size, every=every)
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
@@ -412,6 +410,7 @@ def _record(
     data = fingerprint(x, [trial.sets for trial in run.trials])
     told: dict[str, Any] = {
         "approach": run.approach.name,
+        "approach_options": dict(getattr(run.approach.source, "options", {})),
         "model": model if isinstance(model, str) else getattr(model, "__name__", str(model)),
         "parameters": sum(p.numel() for p in run.modules[0].parameters()),
         "configurations": [dict(one) for one in run.grid],

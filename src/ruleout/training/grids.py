@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 from ruleout.labels.errors import brief, nearest
+from ruleout.methods import Approach, approach
 
-__all__ = ["PAPER_GRID", "Configuration", "Grid", "configurations", "loss_options"]
+__all__ = ["PAPER_GRID", "Configuration", "Grid", "configurations", "loss_options", "with_options"]
 
 Configuration: TypeAlias = dict[str, Any]
 Grid: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -101,3 +102,10 @@ def loss_options(grid: Sequence[Configuration], like: Tensor) -> dict[str, Any]:
             say = nearest(name, _DEFAULTS, "train one grid for each value")
             raise ValueError(f"the grid gives {name!r} values that are not numbers; {say}")
     return options
+
+
+def with_options(row: Approach, options: Mapping[str, Any]) -> Approach:
+    """Return the approach with further options; those it has stay."""
+    if not options:
+        return row
+    return approach(row.name, **{**getattr(row.source, "options", {}), **options})

@@ -147,8 +147,8 @@ class Dense:
             slope = self._slope(layer, reads[layer], slope)
             move(1 + 2 * layer, every, weight)
             move(2 + 2 * layer, every, bias)
-        if x.is_cuda and reads:  # TF32 is fastest where both sides run along the batch
-            x = x.transpose(1, 2).contiguous().transpose(1, 2)
+        if x.is_cuda and reads and torch.backends.cuda.matmul.fp32_precision == "tf32":
+            x = x.transpose(1, 2).contiguous().transpose(1, 2)  # fastest along the batch
         grad = self._grad[:active]
         self._product(slope.flatten(1, 2), x, grad.flatten(1, 2))
         move(0, every, grad)

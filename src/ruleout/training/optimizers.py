@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -66,6 +67,9 @@ class Optimizer:
         if fused is not None:
             fused(self.name, weights, grad, moments, own)
             return
+        if moments and weights[0, 0].numel() >= _LARGE and hasattr(torch, "_fused_adam_"):
+            _one_by_one(self.name, weights, grad, moments, own)
+            return
         wide = (...,) + (None,) * (parameter.ndim - 2)
         OPTIMIZERS[self.name].step(weights, grad, moments, Rates(*(rate[wide] for rate in own)))
 
@@ -78,6 +82,28 @@ def _kernel() -> Callable[..., None] | None:
     except ImportError:
         return None
     return update
+
+
+_LARGE = 1 << 16  # weights of a model from which torch's own kernel for one model pays
+_LATE = torch.tensor(1e12)  # a step at which Adam's bias corrections are 1: the rates hold them
+
+
+def _one_by_one(name: str, p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
+    """Move large models one after another, each in a single pass of torch's fused Adam."""
+    sizes, epsilons, decays = by.size.tolist(), by.epsilon.tolist(), by.decay.tolist()
+    if name == "adamw":
+        _shrink(p, by)
+        decays = [0.0] * len(decays)
+    for t, c in product(range(len(p)), range(p.shape[1])):
+        torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls
+            [p[t, c]], [g[t, c]], [moments[0][t, c]], [moments[1][t, c]], [], [_LATE],
+            lr=sizes[t][c], beta1=BETA1, beta2=BETA2, weight_decay=decays[c],
+            eps=epsilons[t][0], amsgrad=False, maximize=False,
+        )  # fmt: skip
+
+
+def _shrink(p: Tensor, by: Rates) -> None:
+    p.mul_(by.shrink[(...,) + (None,) * (p.ndim - 2)])
 
 
 def _adam(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:

@@ -101,7 +101,12 @@ class GridFit:
         bad = int((self.diverged > 0).sum())
         lost = f", {bad} diverged" if bad else ""
         what = f"{self.record['approach']}, {self.record['model']}"
-        return f"GridFit({what}: {trials} trials × {models} configurations{lost})"
+        sizes = f"{_count(trials, 'trial')} × {_count(models, 'configuration')}"
+        return f"GridFit({what}: {sizes}{lost})"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ruleout.methods import Approach, approach
+from ruleout.methods import Approach
 from ruleout.training.batches import Shape, Trial, Walk
 from ruleout.training.features import Features
 from ruleout.training.graphs import Graphs
-from ruleout.training.grids import Configuration, loss_options
+from ruleout.training.grids import Configuration, loss_options, with_options
 from ruleout.training.nets import Dense, Modules, Net, dense_layers
 from ruleout.training.optimizers import At, Optimizer, Rates, rates
 from ruleout.training.slopes import Slopes
@@ -132,8 +132,7 @@ class Stack:
 
     def _approach(self) -> Approach:
         """Return the approach with the options of these configurations."""
-        options = loss_options(self.grid, self.net.parameters[0])
-        return approach(self.run.approach.name, **options) if options else self.run.approach
+        return with_options(self.run.approach, loss_options(self.grid, self.net.parameters[0]))
 
     def _capturable(self) -> bool:
         resident = self.walk.resident and self.run.features.resident
