@@ -18,7 +18,7 @@ def test_metadata() -> None:
     about = metadata("ruleout")
     assert about["Version"] == ro.__version__
     assert about["License-Expression"] == "Apache-2.0"
-    assert {"plot", "label", "postgres", "ray", "export", "dev"} == set(
+    assert {"plot", "images", "label", "postgres", "ray", "export", "dev"} == set(
         about.get_all("Provides-Extra", [])
     )
     assert any(line.startswith("torch") for line in requires("ruleout") or [])

@@ -92,11 +92,11 @@ def test_warnings_are_notes(data: Path, tmp_path: Path) -> None:
     [
         (["--approaches", "lgo"], 1, "ruleout: unknown approach 'lgo'; did you mean 'log'?"),
         (["--model", "linaer"], 1, "unknown model 'linaer'; did you mean 'linear'?"),
-        (["--judge", "half"], 1, "judge must be a share between 0 and 1, or 'folds', not 'half'"),
+        (["--judge", "half"], 2, "'half' is neither a share between 0 and 1 nor 'folds'"),
         (["--criterion", "acc"], 1, "unknown criterion 'acc'"),
         (["--device", "cuda:99"], 1, "device"),
         (["--label", "kind", "--judge", "folds"], 2, "--judge folds needs no true labels"),
-        (["--label", "kind", "--judge", "2"], 1, "must lie between 0 and 1"),
+        (["--label", "kind", "--judge", "2"], 2, "'2' is neither a share between 0 and 1 nor"),
         (["--label", "kindd"], 1, "there is no column 'kindd'; did you mean 'kind'?"),
         (["--grid", "huge"], 2, "huge"),
         (["--trials", "0"], 2, "--trials"),

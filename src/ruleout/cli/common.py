@@ -26,7 +26,9 @@ __all__ = [
     "LabelsFile",
     "Size",
     "Unlabelled",
+    "check_folder",
     "friendly",
+    "note_single",
     "open_table",
     "parse_classes",
     "parse_names",
@@ -164,9 +166,24 @@ def open_table(
         **options,
     )
     tell(table.notes)
-    if table.sets is not None and len(table.sets.classes) > 2 and (table.sets.sizes == 1).all():
-        tell(["every row rules out exactly one class; true labels belong into --label"])
     return table
+
+
+def note_single(table: Table) -> None:
+    """Say that single classes, which true labels look like, are taken as ruled out."""
+    sets = table.sets
+    if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
+        tell(["every row rules out exactly one class; true labels belong into --label"])
+
+
+def check_folder(place: Path) -> None:
+    """Raise where a folder cannot be made; nothing is made yet."""
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        from ruleout.labels.errors import InputError  # late: numpy is not needed for --help
+
+        raise InputError("this is a file", "name a folder with --out", file=place)
 
 
 def parse_names(values: Sequence[str]) -> list[str]:

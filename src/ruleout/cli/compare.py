@@ -21,12 +21,13 @@ from ruleout.cli.common import (
     LabelsFile,
     Size,
     Unlabelled,
+    check_folder,
     friendly,
+    note_single,
     open_table,
     parse_names,
     tell,
 )
-from ruleout.labels.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,8 +95,8 @@ def compare(
         data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
         labels_file=labels_file, size=size, unlabelled=unlabelled,
     )  # fmt: skip
-    if out.exists() and not out.is_dir():
-        raise InputError("this is a file", "name a folder with --out", file=out)
+    note_single(table)
+    check_folder(out)  # before hours of training
     named = parse_names(approaches) if approaches else None
     told: dict[str, Any] = {"grid": None if grid is Grid.none else str(grid), "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}

@@ -20,6 +20,7 @@ from ruleout.cli.common import (
     Size,
     Unlabelled,
     friendly,
+    note_single,
     open_table,
     tell,
 )
@@ -113,6 +114,7 @@ def fit(
         data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
         labels_file=labels_file, size=size, unlabelled=unlabelled,
     )  # fmt: skip
+    note_single(table)
     clf.set_params(classes=list(table.classes or ()) if label else None)
     clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
     with told(), watching() as progress:
