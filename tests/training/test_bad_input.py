@@ -10,7 +10,7 @@ import pytest
 
 import ruleout as ro
 from ruleout.selection import choose, search, split
-from ruleout.training import Trial, Watch
+from ruleout.training import Stopping, Trial, Watch
 from ruleout.training import fit_grid as typed_fit_grid
 
 fit_grid: Any = typed_fit_grid  # bad types are the point here
@@ -56,6 +56,9 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("watch", lambda: fit_grid(X, SETS, watch={"v": Watch(SETS)}), "watch 'v' holds label sets but no measures; give measures={\"accuracy\": ro.criterion(\"accuracy\").values}"),
     ("watch rows", lambda: fit_grid(X, SETS, watch={"v": Watch([0, 1], x=X)}), "watch 'v' has 4 rows but 2 targets; give one target for each row"),
     ("watch x", lambda: fit_grid(X, SETS, watch={"v": Watch([0], x=X[:1, :2])}), "x of watch 'v' has 2 features, the training data 3; give the same features in the same order"),
+    ("seed", lambda: fit_grid(X, SETS, seed=-1), "a seed must be a whole number, zero or above, not -1"),
+    ("monitor", lambda: fit_grid(X, SETS, watch={"v": Watch([0] * 4)}, stopping=Stopping("v/acuracy")), "stopping asks for 'v/acuracy', which is not measured; did you mean 'v/accuracy'?"),
+    ("start", lambda: fit_grid(X, SETS, start=fit_grid(X, [SETS, SETS], epochs=1)), "start holds 2 × 1 models, this fit asks for 1 × 1; go on with the same trials and grid"),
     ("split", lambda: split(1, seed=0), "1 row cannot be split; give at least two rows"),
     ("share", lambda: split(9, 1.5, seed=0), "the share to set aside must lie between 0 and 1, not 1.5"),
     ("all diverged", lambda: choose([np.nan, np.nan]), "no configuration has a finite estimate; try smaller learning rates"),

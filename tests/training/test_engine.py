@@ -300,6 +300,52 @@ def test_modules_with_buffers_and_dropout_train_one_after_another(digits: Any) -
     assert np.allclose(fit.history["train/accuracy"][..., -1], right)
 
 
+def test_a_fit_goes_on_with_its_buffers_and_stops_with_the_best_ones(digits: Any) -> None:
+    x, y, sets = digits
+
+    def normed(shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.BatchNorm1d(shape[0]), nn.Linear(shape[0], classes))
+
+    options: dict[str, Any] = {"model": normed, "grid": {"learning_rate": [3e-2]}}
+    first = fit_grid(x, sets, epochs=2, **options)
+    assert same(
+        fit_grid(x, sets, epochs=1, start=first, **options), fit_grid(x, sets, epochs=3, **options)
+    )
+    watch = {"held": Watch(y[400:], x=x[400:])}
+    stop = Stopping("held/accuracy", patience=1)
+    fit = fit_grid(x[:400], sets[:400], epochs=40, watch=watch, stopping=stop, **options)
+    right = fit.logits(x[400:])[0, 0].argmax(-1) == torch.from_numpy(y[400:])
+    best = fit.history["held/accuracy"][0, 0, fit.stopped[0, 0] - 1]
+    assert float(right.double().mean()) == pytest.approx(best)
+
+
+class Scaled(nn.Module):
+    """A module with a parameter that is a single number."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.layer, self.scale = nn.Linear(shape[0], classes), nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # noqa: D102
+        out: torch.Tensor = self.scale * self.layer(x)
+        return out
+
+
+def test_a_parameter_can_be_a_single_number(digits: Any) -> None:
+    x, y, sets = digits
+    fit = fit_grid(x, sets, model=Scaled, grid=GRID, epochs=2, watch={"train": Watch(y)})
+    assert fit.weights["scale"].shape == (1, 4)
+
+
+@pytest.mark.parametrize("kind", [np.float16, ">f4", ">f8", np.uint8, np.int16, np.int64, bool])
+def test_numbers_of_every_kind_are_taken(digits: Any, kind: Any) -> None:
+    x, _, sets = digits
+    whole = (16 * x).round() if kind is not bool else x > 0.5
+    plain = fit_grid(whole.astype(np.float32), sets, epochs=2)
+    assert same(plain, fit_grid(whole.astype(kind), sets, epochs=2))
+    assert same(plain, fit_grid(np.asfortranarray(whole.astype(kind)), sets, epochs=2))
+
+
 def test_frozen_weights_stay_as_they_are(digits: Any) -> None:
     x, _, sets = digits
 

@@ -146,6 +146,7 @@ def fit_grid(
     where = _device(device, precision)
     with_options(row, loss_options(configs, torch.zeros(0)))  # raises for options it does not have
     _check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    _check_monitor(stopping, watch or {})
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
@@ -168,6 +169,11 @@ def fit_grid(
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if start is not None else {}, moments,
         )  # fmt: skip
+        if start is not None and start.shape != (len(trials), len(configs)):
+            raise ValueError(
+                f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
+                f"{len(trials)} × {len(configs)}; go on with the same trials and grid"
+            )
         together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
         record = _record(run, model, precision, planned, x, seed)
@@ -203,7 +209,9 @@ def _trials(sets: Any, n: int, seed: int) -> tuple[list[Trial], list[int]]:
                 f"the classes of trial {number} are not those of trial 0",
                 "give all trials the same classes in the same order",
             )
-    seeds = [seed + t if one.seed is None else one.seed for t, one in enumerate(trials)]
+    seeds = [int(seed) + t if one.seed is None else int(one.seed) for t, one in enumerate(trials)]
+    if min(seeds) < 0:
+        raise ValueError(f"a seed must be a whole number, zero or above, not {min(seeds)}")
     return [_as_arrays(trial) for trial in trials], seeds
 
 
@@ -263,6 +271,14 @@ def _device(device: str | torch.device | None, precision: str) -> torch.device:
     if precision == "tf32" and found.type != "cuda":
         raise ValueError("tf32 needs a CUDA device; use precision='float32' on a CPU")
     return found
+
+
+def _check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None:
+    names = [f"{name}/{m}" for name, one in watch.items() for m in one.measures or ("accuracy",)]
+    if stopping is not None and stopping.monitor not in names:
+        say = f"the watches measure {', '.join(names)}" if names else "give a watch"
+        say = nearest(stopping.monitor, names, say)
+        raise ValueError(f"stopping asks for {stopping.monitor!r}, which is not measured; {say}")
 
 
 def _check_counts(**counts: int) -> None:

@@ -80,6 +80,7 @@ class Features:
         self.width = self.d if shape else -8 * (-(self.d + 1) // 8)
         self.dtype, self.device = dtype, device
         self._x = x
+        self._numbers = np.float64 if dtype is torch.float64 else np.float32
         self._resident: Tensor | None = None
         if self.n * self.width * dtype.itemsize <= 0.5 * room(device):
             self._resident = self._load(slice(None))
@@ -107,8 +108,8 @@ class Features:
             else:
                 piece = rows[start : start + step]
             block = self._x[piece]
-            block = block.toarray() if hasattr(block, "toarray") else np.array(block)
-            flat = torch.from_numpy(block.reshape(len(block), self.d))
+            block = block.toarray() if hasattr(block, "toarray") else block
+            flat = torch.from_numpy(np.array(block, self._numbers).reshape(-1, self.d))
             out[start : start + step, : self.d] = flat.to(self.device)
         if not self.shape:
             out[:, self.d] = 1

@@ -110,9 +110,7 @@ class Stack:
         self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
         self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
-        self.before = int(
-            run.start.get("epochs", 0)
-        )  # epochs of the fit that this one goes on from
+        self.before = int(run.start.get("epochs", 0))  # of the fit that this one goes on from
         self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
         self.history: dict[str, list[Tensor]] = {}
         self._steps = torch.tensor(self.walk.steps, device=run.device).unsqueeze(1)
@@ -148,6 +146,8 @@ class Stack:
             for name, view in self.net.named(list(stacked)).items():
                 source = start["tensors"][place][name]
                 view.copy_(source[self.trials][:, self.models])
+        for name, buffer in self.net.buffers.items():
+            buffer.copy_(start["tensors"][0][name][self.trials[0], self.models.start])
         self.steps_before = np.asarray(start["steps"], float)[self.trials]
 
     # ------------------------------------------------------------------ epochs
@@ -235,6 +235,8 @@ class Stack:
 
     def _most(self) -> int:
         """Return how many rows to measure at once: what fits the cache, or a part of the GPU."""
+        if not isinstance(self.net, Dense):
+            return 1024
         models = len(self.trials) * len(self.grid)
         widest = max(p.shape[2] for p in self.net.parameters)
         budget = (4 << 30) if self.run.device.type == "cuda" else (32 << 20)
@@ -271,11 +273,14 @@ class Stack:
     def trained(self) -> Trained:
         """Bring what must stay to the CPU, so that the device is free for the next stack."""
         source = self.best.weights if self.best else self.net.parameters
-        buffers = {name: value[None, None] for name, value in self.net.buffers.items()}
+        kept = self.best.buffers if self.best else self.net.buffers
+        buffers = {name: value[None, None] for name, value in kept.items()}
         ended = torch.full_like(self.diverged, self.epoch)
         moments = zip(*self.optimizer.moments, strict=True)
         both = (self.net.parameters, *moments) if self.run.moments else ()
         tensors = [self.net.named(list(stacked)) for stacked in both]
+        if tensors:
+            tensors[0] |= {name: value[None, None] for name, value in self.net.buffers.items()}
         return Trained(
             _to_cpu({**self.net.named(source), **buffers}),
             {name: torch.stack(kept, -1).cpu() for name, kept in self.history.items()},
@@ -296,6 +301,7 @@ class _Best:
     def __init__(self, stack: Stack, stopping: Stopping) -> None:
         self.stack, self.stopping = stack, stopping
         self.weights = [p.clone() for p in stack.net.parameters]
+        self.buffers = {name: value.clone() for name, value in stack.net.buffers.items()}
         self.value = torch.full_like(stack.total, -torch.inf)
         self.epoch = torch.zeros_like(stack.diverged)
         self.waited = torch.zeros_like(stack.diverged)
@@ -311,6 +317,9 @@ class _Best:
         self.epoch = torch.where(better, self.stack.epoch, self.epoch)
         for kept, now in zip(self.weights, self.stack.net.parameters, strict=True):
             kept[better] = now[better]
+        if self.buffers and bool(better.any()):  # a model with buffers stands alone
+            for name, value in self.stack.net.buffers.items():
+                self.buffers[name].copy_(value)
 
     @property
     def lost(self) -> bool:
@@ -320,4 +329,5 @@ class _Best:
     def tensors(self) -> dict[str, Tensor]:
         """Return what a checkpoint must hold."""
         found = {f"best.{i}": weight for i, weight in enumerate(self.weights)}
+        found |= {f"best.{name}": value for name, value in self.buffers.items()}
         return {**found, "value": self.value, "best": self.epoch, "waited": self.waited}
