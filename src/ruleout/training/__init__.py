@@ -1,7 +1,8 @@
 """One engine that trains a whole grid as stacked parameters."""
 
+from ruleout.training.asked import PRECISIONS
 from ruleout.training.batches import Trial
-from ruleout.training.engine import PRECISIONS, fit_grid
+from ruleout.training.engine import fit_grid
 from ruleout.training.features import fingerprint
 from ruleout.training.grids import PAPER_GRID, configurations
 from ruleout.training.result import GridFit

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +13,25 @@ import torch
 from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.errors import InputError
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
+from ruleout.training import asked
 from ruleout.training.batches import Trial
 from ruleout.training.checkpoints import Checkpoint
-from ruleout.training.features import Features, check_features, fingerprint
+from ruleout.training.features import Features, check_features
 from ruleout.training.grids import Grid, configurations, loss_options, with_options
 from ruleout.training.nets import dense_layers, pays_to_stack
 from ruleout.training.optimizers import check_optimizer
 from ruleout.training.planning import Block, Plan, halves, out_of_memory, plan
+from ruleout.training.records import record as write_record
 from ruleout.training.result import GridFit
+from ruleout.training.settings import matmul, threads
 from ruleout.training.stack import Run, Stack, Stopping, Trained
 from ruleout.training.watches import Watch, features_of
-from ruleout.version import __version__
 
-__all__ = ["PRECISIONS", "fit_grid"]
-
-#: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
-PRECISIONS = {
-    "float32": (torch.float32, torch.float32, False),
-    "float64": (torch.float64, torch.float64, False),
-    "tf32": (torch.float32, torch.float32, True),
-    "bf16": (torch.float32, torch.bfloat16, False),
-}
+__all__ = ["fit_grid"]
 
 
 def fit_grid(
@@ -139,14 +128,14 @@ def fit_grid(
     """
     began = time.perf_counter()
     x = check_features(x)
-    trials, seeds = _trials(sets, x.shape[0], seed)
+    trials, seeds = asked.trials(sets, x.shape[0], seed)
     row = approach if isinstance(approach, Approach) else find_approach(approach)
     configs = configurations(grid)
-    dtype, compute, tf32 = _precision(precision)
-    where = _device(device, precision)
+    dtype, compute, tf32 = asked.precision(precision)
+    where = asked.device(device, precision)
     with_options(row, loss_options(configs, torch.zeros(0)))  # raises for options it does not have
-    _check_counts(epochs=epochs, batch_size=batch_size, every=every)
-    _check_monitor(stopping, watch or {})
+    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    asked.check_monitor(stopping, watch or {})
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
@@ -159,7 +148,7 @@ def fit_grid(
 
     modules = [fresh(trial) for trial in range(len(trials))]
     native = dense_layers(modules[0]) is not None
-    with _matmul(tf32), _threads(where, modules[0], len(configs) * len(trials), batch_size):
+    with matmul(tf32), threads(where, modules[0], len(configs) * len(trials), batch_size):
         features = Features(x, None if native else shape, compute, where)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
         last = range(max(1, epochs - max(tail, 1) + 1), epochs + 1)
@@ -176,7 +165,7 @@ def fit_grid(
             )
         together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
-        record = _record(run, model, precision, planned, x, seed)
+        record = write_record(run, model, precision, planned, x, seed)
         saved = (
             None
             if checkpoint is None
@@ -188,137 +177,6 @@ def fit_grid(
         done = _train(run, planned, saved, progress)
     record["seconds"] = round(time.perf_counter() - began, 3)
     return _collect(run, done, record, fresh)
-
-
-# ---------------------------------------------------------------------- what was asked
-
-
-def _trials(sets: Any, n: int, seed: int) -> tuple[list[Trial], list[int]]:
-    """Return the trials, with rows and weights checked, and their seeds."""
-    if isinstance(sets, LabelSets):
-        sets = [sets]
-    if not isinstance(sets, Sequence) or not sets:
-        raise InputError(
-            f"sets is a {type(sets).__name__}", "give LabelSets, or a list of them for trials"
-        )
-    trials = [one if isinstance(one, Trial) else Trial(one) for one in sets]
-    for number, trial in enumerate(trials):
-        _check_trial(trial, n, "" if len(trials) == 1 else f" of trial {number}")
-        if trial.sets.classes != trials[0].sets.classes:
-            raise InputError(
-                f"the classes of trial {number} are not those of trial 0",
-                "give all trials the same classes in the same order",
-            )
-    seeds = [int(seed) + t if one.seed is None else int(one.seed) for t, one in enumerate(trials)]
-    if min(seeds) < 0:
-        raise ValueError(f"a seed must be a whole number, zero or above, not {min(seeds)}")
-    return [_as_arrays(trial) for trial in trials], seeds
-
-
-def _as_arrays(trial: Trial) -> Trial:
-    rows = None if trial.rows is None else np.asarray(trial.rows, np.intp)
-    weight = None if trial.weight is None else np.asarray(trial.weight, float)
-    return replace(trial, rows=rows, weight=weight)
-
-
-def _check_trial(trial: Trial, n: int, which: str) -> None:
-    if not isinstance(trial.sets, LabelSets):
-        raise InputError(
-            f"the label sets{which} are a {type(trial.sets).__name__}",
-            "make them with ro.LabelSets(excluded, classes)",
-        )
-    count = n if trial.rows is None else len(trial.rows)
-    if len(trial.sets) != count:
-        raise InputError(
-            f"x has {count} rows but the label sets{which} have {len(trial.sets)}",
-            "give one set for each row",
-        )
-    if count == 0:
-        raise InputError(f"there are no rows{which} to train on", "give at least one")
-    if not trial.sets.sizes.any():
-        raise InputError(f"the label sets{which} rule nothing out", "give at least one class")
-    if trial.rows is not None and not (np.min(trial.rows) >= 0 and np.max(trial.rows) < n):
-        raise InputError(f"the rows{which} go beyond x", f"give numbers from 0 to {n - 1}")
-    if trial.weight is not None:
-        _check_weight(np.asarray(trial.weight, float), count, which)
-
-
-def _check_weight(weight: Any, count: int, which: str) -> None:
-    if weight.shape != (count,):
-        raise InputError(
-            f"the weights{which} have shape {weight.shape}", f"give {count}, one for each row"
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise InputError(
-            f"the weights{which} are negative, not finite or all zero", "give numbers above zero"
-        )
-
-
-def _precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    if name not in PRECISIONS:
-        say = nearest(name, PRECISIONS, f"the precisions are {', '.join(PRECISIONS)}")
-        raise ValueError(f"unknown precision {brief(name)}; {say}")
-    return PRECISIONS[name]
-
-
-def _device(device: str | torch.device | None, precision: str) -> torch.device:
-    try:
-        found = torch.device("cpu" if device is None else device)
-    except RuntimeError:
-        raise ValueError(f"unknown device {brief(device)}; say 'cpu' or 'cuda'") from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("this machine has no CUDA device that torch can use; say device='cpu'")
-    if precision == "tf32" and found.type != "cuda":
-        raise ValueError("tf32 needs a CUDA device; use precision='float32' on a CPU")
-    return found
-
-
-def _check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None:
-    names = [f"{name}/{m}" for name, one in watch.items() for m in one.measures or ("accuracy",)]
-    if stopping is not None and stopping.monitor not in names:
-        say = f"the watches measure {', '.join(names)}" if names else "give a watch"
-        say = nearest(stopping.monitor, names, say)
-        raise ValueError(f"stopping asks for {stopping.monitor!r}, which is not measured; {say}")
-
-
-def _check_counts(**counts: int) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, not {brief(value)}")
-
-
-@contextmanager
-def _matmul(tf32: bool) -> Iterator[None]:
-    """Allow TF32 for this run alone."""
-    settings = torch.backends.cuda.matmul
-    before = settings.fp32_precision
-    settings.fp32_precision = "tf32" if tf32 else "ieee"
-    try:
-        yield
-    finally:
-        settings.fp32_precision = before
-
-
-_SMALL = 200e6  # operations of a step below which one thread does not wait for another
-
-
-@contextmanager
-def _threads(device: torch.device, module: nn.Module, models: int, size: int) -> Iterator[None]:
-    """Let one thread take small steps.
-
-    A second thread saves little there, and where another program needs the second core, both
-    threads wait for each other: such runs were seen to take twenty times as long.
-    """
-    weights = sum(p.numel() for p in module.parameters())
-    before = torch.get_num_threads()
-    small = device.type == "cpu" and 6 * weights * size * models < _SMALL
-    try:
-        if small and before > 1:
-            torch.set_num_threads(1)
-        yield
-    finally:
-        if torch.get_num_threads() != before:
-            torch.set_num_threads(before)
 
 
 # ---------------------------------------------------------------------- training
@@ -417,51 +275,3 @@ def _collect(
         fresh=fresh,
         state={"tensors": tensors, "steps": steps, "epochs": before + run.epochs},
     )
-
-
-def _record(
-    run: Run, model: Any, precision: str, planned: Plan, x: Any, seed: int
-) -> dict[str, Any]:
-    """Write down how the grid is trained; `key` is the hash of all that decides the result."""
-    data = fingerprint(x, [trial.sets for trial in run.trials])
-    told: dict[str, Any] = {
-        "approach": run.approach.name,
-        "approach_options": dict(getattr(run.approach.source, "options", {})),
-        "model": model if isinstance(model, str) else getattr(model, "__name__", str(model)),
-        "parameters": sum(p.numel() for p in run.modules[0].parameters()),
-        "configurations": [dict(one) for one in run.grid],
-        "optimizer": run.optimizer,
-        "epochs": run.epochs,
-        "batch_size": run.size,
-        "seed": seed,
-        "seeds": list(run.seeds),
-        "precision": precision,
-        "device": run.device.type,
-        "data": data,
-    }
-    hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
-    for trial in run.trials:
-        for extra in (trial.rows, trial.weight):
-            hidden.update(b"-" if extra is None else extra.tobytes())
-    for module in run.modules:
-        for value in module.state_dict().values():
-            hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
-    hidden.update(repr((sorted(run.recorded), run.stopping, list(run.watches))).encode())
-    told["key"] = hidden.hexdigest()
-    name = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else _processor()
-    told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
-    told |= {"resident": run.features.resident}
-    told["versions"] = {
-        "ruleout": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-    return told
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
