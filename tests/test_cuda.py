@@ -46,13 +46,13 @@ def test_tf32_leaves_the_losses_alone(name: str) -> None:
 def test_a_step_can_be_captured(name: str) -> None:
     """Nothing in a step waits for the device or copies from the host."""
     case = make(6, rows=32, lead=(3,), single=ro.approach(name).form == "pairs-before")
-    logits = case.logits.float().cuda().requires_grad_()
-    excluded = case.excluded.cuda()
+    logits, excluded = case.logits.float().cuda(), case.excluded.cuda()
     row = ro.approach(name)
 
     def step() -> tuple[Tensor, Tensor]:
-        value = row.batch_loss(logits, excluded)
-        return value, torch.autograd.grad(value.sum(), logits)[0]
+        leaf = logits.detach().requires_grad_()
+        value = row.batch_loss(leaf, excluded)
+        return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
 
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(side):

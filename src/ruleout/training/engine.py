@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -198,11 +199,13 @@ def _train(
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error) or not halves(todo[0]):
                 raise
+            trained = None
+        if trained is None:  # here the error no longer holds on to the memory
             todo[:1] = _cut(run, todo[0])
             if saved is not None:
                 saved.note(planned._replace(blocks=[block for block, _ in done] + todo))
-            continue
-        done.append((todo.pop(0), trained))
+        else:
+            done.append((todo.pop(0), trained))
     return done
 
 
@@ -210,6 +213,7 @@ def _cut(run: Run, block: Block) -> list[Block]:
     count = len(block.trials) * (block.stop - block.start)
     say = f"{count} models do not fit the memory of {run.device}; training them in two parts"
     warnings.warn(say, RuntimeWarning, stacklevel=4)
+    gc.collect()
     if run.device.type == "cuda":
         torch.cuda.empty_cache()
     return halves(block)
