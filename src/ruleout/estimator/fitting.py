@@ -118,8 +118,11 @@ def go_on(
 
 
 def _resumed(state: dict[str, Any]) -> GridFit:
-    """Wrap the state of an earlier fit, the only part that training goes on from."""
-    none = np.zeros((1, 1), np.intp)
+    """Wrap the state of an earlier fit, the only part that training goes on from.
+
+    The order of the rows has a seed of its own for every call, whatever was counted before.
+    """
+    none, state = np.zeros((1, 1), np.intp), {**state, "epochs": 0}
     return GridFit([], {}, none[0], {}, {}, none, none, {}, lambda _: nn.Identity(), state)
 
 
