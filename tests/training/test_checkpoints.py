@@ -114,6 +114,27 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
         )
 
 
+def test_other_watches_models_and_starts_are_other_runs(tmp_path: Path) -> None:
+    given = options("linear")
+    base = fit_grid(given["x"], given["sets"], grid=GRID, epochs=1)
+    fit_grid(**given, checkpoint=tmp_path)
+    other = {"held": Watch((data()[1] + 1) % 10, x=given["x"])}
+    for change in ({"watch": other}, {"model": "mlp"}, {"start": base}):
+        with pytest.raises(ValueError, match="other data or settings"):
+            fit_grid(**{**given, **change}, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="a checkpoint is a folder; name another"):
+        fit_grid(**given, checkpoint=tmp_path / "run.json")
+
+
+def test_a_search_has_two_folders(tmp_path: Path) -> None:
+    x, _, sets = data()
+    run: dict[str, Any] = {"grid": GRID, "epochs": 2, "checkpoint": tmp_path}
+    one, two = (ro.selection.search(x, sets, **run) for _ in range(2))
+    assert one.final is not None
+    assert two.final is not None
+    assert digest(one.final) == digest(two.final)
+
+
 def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
     given = options()
     fit_grid(**given, checkpoint=tmp_path)

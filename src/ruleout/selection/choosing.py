@@ -94,7 +94,7 @@ def choose(
         raise ValueError("the one-standard-error rule needs errors and configurations")
     spread = np.atleast_2d(np.asarray(errors, float))
     error = float(np.sqrt(np.square(spread[:, best]).sum())) / len(spread)
-    near = np.flatnonzero(scores >= scores[best] - error)
+    near = np.flatnonzero(np.isfinite(scores) & (scores >= scores[best] - error))
     return max(near.tolist(), key=lambda c: _simplicity(configurations[c], float(scores[c])))
 
 

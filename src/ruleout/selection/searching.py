@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ruleout.selection.choosing import Rule, choose, split
 from ruleout.selection.criteria import Criterion
 from ruleout.selection.criteria import criterion as find_criterion
 from ruleout.training import GridFit, Stopping, Trial, Watch, fit_grid
+from ruleout.training.asked import check_seed
 
 __all__ = ["Search", "search"]
 
@@ -118,6 +120,7 @@ def search(
     >>> found.configuration
     {'learning_rate': 0.1, 'weight_decay': 1e-05}
     """
+    check_seed(seed)
     judge = criterion if isinstance(criterion, Criterion) else find_criterion(criterion)
     trials = _with_seeds(sets, seed)
     parts = [split(len(trial.sets), share, seed=int(trial.seed or 0)) for trial in trials]
@@ -130,6 +133,9 @@ def search(
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
     both = {**(watch or {}), "held out": held}
+    folder = options.pop("checkpoint", None)
+    if folder is not None:
+        options["checkpoint"] = Path(folder) / "grid"
     grid = fit_grid(x, kept, seed=seed, watch=both, stopping=stop, moments=False, **options)
     estimates, errors = _judged(grid, name, average, stop is not None)
     chosen = _choices(estimates, errors, judge, rule, per_trial, grid)
@@ -139,6 +145,8 @@ def search(
             own = grid.stopped[np.arange(len(chosen)), chosen]
             options["epochs"] = max(1, round(float(own.mean())))
         options |= {"seed": seed, "watch": watch}
+        if folder is not None:
+            options["checkpoint"] = Path(folder) / "refit"
         final = _refit(x, trials, chosen, grid, options)
     return Search(grid, judge, estimates, errors, chosen, final)
 

@@ -12,10 +12,21 @@ import torch
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.training.batches import Trial
-from ruleout.training.stack import Stopping
+from ruleout.training.optimizers import OPTIMIZERS
+from ruleout.training.result import GridFit
+from ruleout.training.stack import Run, Stopping
 from ruleout.training.watches import Watch
 
-__all__ = ["PRECISIONS", "check_counts", "check_monitor", "device", "precision", "trials"]
+__all__ = [
+    "PRECISIONS",
+    "check_counts",
+    "check_monitor",
+    "check_seed",
+    "check_start",
+    "device",
+    "precision",
+    "trials",
+]
 
 #: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
 PRECISIONS = {
@@ -42,9 +53,10 @@ def trials(sets: Any, n: int, seed: int) -> tuple[list[Trial], list[int]]:
                 f"the classes of trial {number} are not those of trial 0",
                 "give all trials the same classes in the same order",
             )
-    seeds = [int(seed) + t if one.seed is None else int(one.seed) for t, one in enumerate(trials)]
-    if min(seeds) < 0:
-        raise ValueError(f"a seed must be a whole number, zero or above, not {min(seeds)}")
+    seeds = [seed + t if one.seed is None else one.seed for t, one in enumerate(trials)]
+    for one in seeds:
+        check_seed(one)
+    seeds = [int(one) for one in seeds]
     return [_as_arrays(trial) for trial in trials], seeds
 
 
@@ -70,6 +82,10 @@ def _check_trial(trial: Trial, n: int, which: str) -> None:
         raise InputError(f"there are no rows{which} to train on", "give at least one")
     if not trial.sets.sizes.any():
         raise InputError(f"the label sets{which} rule nothing out", "give at least one class")
+    if trial.rows is not None and np.asarray(trial.rows).dtype.kind not in "iu":
+        raise InputError(
+            f"the rows{which} are not whole numbers", f"give numbers from 0 to {n - 1}"
+        )
     if trial.rows is not None and not (np.min(trial.rows) >= 0 and np.max(trial.rows) < n):
         raise InputError(f"the rows{which} go beyond x", f"give numbers from 0 to {n - 1}")
     if trial.weight is not None:
@@ -108,8 +124,35 @@ def device(device: str | torch.device | None, precision: str) -> torch.device:
     return found
 
 
+def check_seed(seed: Any) -> None:
+    """Raise where a seed is not a whole number that torch can take."""
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 1 << 63:
+        raise ValueError(f"a seed must be a whole number, zero or above, not {brief(seed)}")
+
+
+def check_start(start: GridFit, run: Run) -> None:
+    """Raise where a fit cannot go on from another."""
+    trials, models = len(run.trials), len(run.grid)
+    if not start.state:
+        raise ValueError(
+            "start kept nothing to go on from; fit with moments=True, without stopping"
+        )
+    if start.shape != (trials, models):
+        raise ValueError(
+            f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
+            f"{trials} × {models}; go on with the same trials and grid"
+        )
+    known = {name: tuple(value.shape[2:]) for name, value in start.state["tensors"][0].items()}
+    wanted = {name: tuple(value.shape) for name, value in run.modules[0].state_dict().items()}
+    if known != wanted or len(start.state["tensors"]) != 1 + OPTIMIZERS[run.optimizer].moments:
+        raise ValueError("start is of another model or optimizer; go on with the same")
+
+
 def check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None:
     """Raise where early stopping looks at what is not measured."""
+    if stopping is not None:
+        check_counts(patience=stopping.patience)
     names = [f"{name}/{m}" for name, one in watch.items() for m in one.measures or ("accuracy",)]
     if stopping is not None and stopping.monitor not in names:
         say = f"the watches measure {', '.join(names)}" if names else "give a watch"

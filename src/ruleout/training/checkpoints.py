@@ -40,7 +40,10 @@ class Checkpoint:
 
     def __init__(self, folder: Path, key: str, seconds: float) -> None:
         self.folder, self.key, self.seconds = folder, key, seconds
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError("a checkpoint is a folder", "name another", file=folder) from error
         self._last = time.monotonic()
 
     def plan(self, planned: Plan) -> Plan:

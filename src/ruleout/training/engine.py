@@ -106,7 +106,7 @@ def fit_grid(
     start
         A fit to go on from: weights, moments, and the order of the epochs that would have followed.
     moments
-        Keep what another fit needs to go on from this one.
+        Keep what another fit needs to go on from this one; never with `stopping`.
     progress
         Called with (epochs done, epochs in all), summed over stacks.
 
@@ -134,8 +134,10 @@ def fit_grid(
     configs = configurations(grid)
     dtype, compute, tf32 = asked.precision(precision)
     where = asked.device(device, precision)
-    with_options(row, loss_options(configs, torch.zeros(0)))  # raises for options it does not have
-    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    for one in configs:  # raises for options that the loss does not have, or cannot take
+        with_options(row, loss_options([one], torch.zeros(0)))
+    loss_options(configs, torch.zeros(0))
+    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every, stack=stack or 1)
     asked.check_monitor(stopping, watch or {})
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
@@ -157,13 +159,10 @@ def fit_grid(
             features, trials, seeds, row, configs, modules, check_optimizer(optimizer), epochs,
             batch_size, dtype, compute, where, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
-            start.state if start is not None else {}, moments,
+            start.state if start is not None else {}, moments and stopping is None,
         )  # fmt: skip
-        if start is not None and start.shape != (len(trials), len(configs)):
-            raise ValueError(
-                f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
-                f"{len(trials)} × {len(configs)}; go on with the same trials and grid"
-            )
+        if start is not None:
+            asked.check_start(start, run)
         together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
         record = write_record(run, model, precision, planned, x, seed)
@@ -277,5 +276,7 @@ def _collect(
         stopped=whole([one.stopped for one in trained]).numpy(),
         record=record,
         fresh=fresh,
-        state={"tensors": tensors, "steps": steps, "epochs": before + run.epochs},
+        state={"tensors": tensors, "steps": steps, "epochs": before + run.epochs}
+        if tensors
+        else {},
     )

@@ -31,15 +31,24 @@ def check_features(x: Any, what: str = "x") -> Any:
             raise InputError(f"{what} holds a value that is not finite", _MEND)
         return sparse
     if isinstance(x, Tensor):
-        x = x.detach().cpu().numpy()
+        x = (x.float() if x.dtype is torch.bfloat16 else x).detach().cpu().numpy()
     array: NDArray[Any] = x if isinstance(x, np.ndarray) else np.asarray(x)
-    if array.ndim < 2:
+    if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
+        array = _numbers(x, array)
+    if array.ndim < 2 or 0 in array.shape[1:]:
         raise InputError(f"{what} has shape {array.shape}", "give rows × features")
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what} has dtype {array.dtype}", "give numbers")
     if array.dtype.kind == "f":
         _check_finite(array, what)
     return array
+
+
+def _numbers(frame: Any, otherwise: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.asarray(frame.to_numpy(dtype=float, na_value=np.nan))
+    except (TypeError, ValueError):
+        return otherwise
 
 
 _MEND = "fill in or leave out missing values first"
@@ -123,6 +132,10 @@ class Features:
         else:
             batch = self._resident.index_select(0, flat)
         return batch.view(*rows.shape, *(self.shape or (self.width,)))
+
+    def print(self) -> str:
+        """Return the fingerprint of all rows."""
+        return fingerprint(self._x)
 
     def slice(self, piece: slice) -> Tensor:
         """Return the examples of a range of rows."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from ruleout.labels import LabelSets
 from ruleout.training.features import fingerprint
 from ruleout.training.planning import Plan
 from ruleout.training.stack import Run
@@ -31,7 +35,7 @@ def record(
         "optimizer": run.optimizer,
         "epochs": run.epochs,
         "batch_size": run.size,
-        "seed": seed,
+        "seed": int(seed),
         "seeds": list(run.seeds),
         "precision": precision,
         "device": run.device.type,
@@ -44,7 +48,12 @@ def record(
     for module in run.modules:
         for value in module.state_dict().values():
             hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
-    hidden.update(repr((sorted(run.recorded), run.stopping, list(run.watches))).encode())
+        hidden.update(repr(module).encode())
+    hidden.update(repr((sorted(run.recorded), run.stopping)).encode())
+    for name, (watch, features) in run.watches.items():
+        hidden.update(repr((name, list(watch.measures or ()))).encode())
+        _digest(hidden, [watch.target, watch.rows, None if watch.x is None else features.print()])
+    _digest(hidden, run.start)
     told["key"] = hidden.hexdigest()
     name = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else _processor()
     told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
@@ -55,6 +64,22 @@ def record(
         "python": platform.python_version(),
     }
     return told
+
+
+def _digest(hidden: Any, value: Any) -> None:
+    """Add anything that a run is given: arrays, label sets, tensors, and lists of them."""
+    if isinstance(value, LabelSets):
+        hidden.update(value.packed.tobytes())
+    elif isinstance(value, Mapping):
+        _digest(hidden, [*value.keys(), *value.values()])
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _digest(hidden, one)
+    elif value is None or isinstance(value, (str, int, float)):
+        hidden.update(repr(value).encode())
+    else:
+        array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+        hidden.update(repr((array.shape, str(array.dtype))).encode() + array.tobytes())
 
 
 def _processor() -> str:

@@ -115,9 +115,9 @@ def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
     shape = getattr(module, "example_shape", None)
     out = []
     with torch.no_grad():
-        for start in range(0, x.shape[0], most):
+        for start in range(0, max(x.shape[0], 1), most):  # of no rows, too, the width is k
             block = x[start : start + most]
             block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
             rows = torch.from_numpy(np.ascontiguousarray(block)).to(where)
             out.append(module(rows if shape is None else rows.view(-1, *shape)).cpu())
-    return torch.cat(out) if out else torch.zeros(0, 0)
+    return torch.cat(out)

@@ -105,7 +105,9 @@ class Stack:
             for name in ("learning_rate", "weight_decay")
         ]
         self.shapes = [self.walk.shape(step) for step in range(max(self.walk.steps))]
-        self.watchers = [Watcher(n, w, trials, f) for n, (w, f) in run.watches.items()]
+        self.watchers = [
+            Watcher(n, w, trials, f, own[0].sets.classes) for n, (w, f) in run.watches.items()
+        ]
         shape = (len(own), len(self.grid))
         self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
         self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))

@@ -64,9 +64,16 @@ class Watcher:
         The rows of the watch on the device.
     """
 
-    def __init__(self, name: str, watch: Watch, trials: Sequence[int], features: Features) -> None:
-        self.name, self.features = name, features
-        self.targets, self.rows = _of(watch.target, trials), _of(watch.rows, trials)
+    def __init__(
+        self,
+        name: str,
+        watch: Watch,
+        trials: Sequence[int],
+        features: Features,
+        classes: tuple[Any, ...],
+    ) -> None:
+        self.name, self.features, self.classes = name, features, classes
+        self.targets, self.rows = (self._of(v, trials) for v in (watch.target, watch.rows))
         self.measures = dict(watch.measures or {"accuracy": hits})
         self._known: dict[int, Tensor] = {}
         self._check(watch)
@@ -77,17 +84,59 @@ class Watcher:
                 f"watch {self.name!r} holds label sets but no measures; "
                 'give measures={"accuracy": ro.criterion("accuracy").values}'
             )
+        self.targets = [self._checked(target) for target in self.targets]
         for target, chosen in zip(self.targets, self.rows, strict=True):
+            self._check_rows(chosen)
             count = self.features.n if chosen is None else len(chosen)
-            if len(target) != count:
+            if len(target) != count or count == 0:
                 raise InputError(
                     f"watch {self.name!r} has {count} rows but {len(target)} targets",
-                    "give one target for each row",
+                    "give one target for each row, and at least one row",
                 )
         if len({len(target) for target in self.targets}) > 1:
             raise InputError(
                 f"the trials of watch {self.name!r} differ in length",
                 "give every trial the same number of rows",
+            )
+
+    def _of(self, given: Any, trials: Sequence[int]) -> list[Any]:
+        """Return what was given for each trial; a list of lists or arrays holds one for each."""
+        listed = isinstance(given, (list, tuple)) and len(given) > 0
+        if not listed or not hasattr(given[0], "__len__") or isinstance(given[0], str):
+            return [given for _ in trials]
+        if max(trials) >= len(given):
+            raise InputError(
+                f"watch {self.name!r} lists {len(given)} trials", "give one entry for each trial"
+            )
+        return [given[t] for t in trials]
+
+    def _checked(self, target: Any) -> Any:
+        """Return label sets of the same classes, or labels as positions among them."""
+        if isinstance(target, LabelSets):
+            if target.classes != self.classes:
+                raise InputError(
+                    f"the classes of watch {self.name!r} are not those of the training data",
+                    "give the same classes in the same order",
+                )
+            return target
+        labels, k = np.asarray(target), len(self.classes)
+        if labels.dtype.kind not in "iub" or (
+            labels.size and not 0 <= labels.min() <= labels.max() < k
+        ):
+            raise InputError(
+                f"watch {self.name!r} holds labels that are no positions of classes",
+                f"give whole numbers from 0 to {k - 1}",
+            )
+        return labels
+
+    def _check_rows(self, chosen: Any) -> None:
+        if chosen is None:
+            return
+        rows, n = np.asarray(chosen), self.features.n
+        if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < n):
+            raise InputError(
+                f"watch {self.name!r} names rows that are not there",
+                f"give whole numbers from 0 to {n - 1}",
             )
 
     def measure(self, net: Net, most: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -140,12 +189,6 @@ def _mean(count: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor
     spread = (squares / count - mean.square()).clamp(min=0)
     error = (spread / (count - 1).clamp(min=1)).sqrt()
     return mean, torch.where(count > 1, error, torch.inf)
-
-
-def _of(given: Any, trials: Sequence[int]) -> list[Any]:
-    """Return what was given for each trial; a list of lists or arrays holds one for each."""
-    listed = isinstance(given, (list, tuple)) and len(given) > 0 and hasattr(given[0], "__len__")
-    return [given[t] if listed else given for t in trials]
 
 
 def features_of(name: str, watch: Watch, like: Features) -> Features:

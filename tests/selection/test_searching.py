@@ -1,0 +1,127 @@
+"""Choosing without true labels: splits, rules, and the search that uses them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ruleout as ro
+from ruleout.selection import choose, search, split
+from ruleout.training import Trial, Watch, fit_grid
+
+GRID = {"learning_rate": [1e-1, 1e-2, 1e-6], "weight_decay": [0.0, 1e-3]}
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Any, Any, list[ro.LabelSets]]:
+    x, y = ro.datasets.load("digits").train
+    return x, y, [ro.draw(y, classes=10, seed=seed) for seed in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "aside"), [(1484, 0.1, 149), (600, 0.1, 60), (2, 0.1, 1), (10, 0.99, 9)]
+)
+def test_a_split_rounds_up_and_leaves_a_row(n: int, share: float, aside: int) -> None:
+    kept, held = split(n, share, seed=0)
+    assert len(held) == aside
+    assert sorted([*kept, *held]) == list(range(n))
+    assert not np.array_equal(held, split(n, share, seed=1)[1]) or n == 2
+
+
+def test_the_best_mean_over_trials_is_chosen() -> None:
+    table = [[0.9, 0.5, 0.6], [0.1, 0.7, 0.6]]
+    assert choose(table) == 1
+    assert choose(table, higher_is_better=False) == 0
+
+
+def test_what_diverged_is_never_chosen() -> None:
+    configs = [{"learning_rate": 0.1, "weight_decay": decay} for decay in (0.0, 1.0)]
+    assert choose([0.5, np.nan]) == 0
+    assert choose([[0.5, 0.9], [0.5, np.nan]]) == 0
+    one: dict[str, Any] = {"rule": "one-standard-error", "configurations": configs}
+    assert choose([0.5, np.nan], [np.inf, np.inf], **one) == 0
+
+
+def test_one_standard_error_prefers_strong_decay_then_small_rates() -> None:
+    configs = [
+        {"learning_rate": rate, "weight_decay": decay}
+        for decay in (0.0, 0.1)
+        for rate in (0.1, 0.01)
+    ]
+    one: dict[str, Any] = {"rule": "one-standard-error", "configurations": configs}
+    assert choose([0.80, 0.70, 0.79, 0.79], [0.02] * 4, **one) == 3
+    assert choose([0.80, 0.70, 0.79, 0.70], [0.02] * 4, **one) == 2
+    assert choose([0.80, 0.70, 0.70, 0.70], [0.02] * 4, **one) == 0
+    two = [[0.80, 0.7, 0.785, 0.7]] * 2  # the error of a mean of two is smaller by the root of two
+    assert choose(two, [[0.02] * 4] * 2, **one) == 0
+
+
+def test_a_search_finds_what_true_labels_would_choose(digits: Any) -> None:
+    x, y, sets = digits
+    train, test = split(len(x), 0.2, seed=9)
+    own = [s[train] for s in sets]
+    found = search(x[train], own, grid=GRID, epochs=10)
+    watch = {"test": Watch(y[test], x=x[test])}
+    oracle = fit_grid(x[train], own, grid=GRID, epochs=10, watch=watch)
+    truth = oracle.history["test/accuracy"][..., -1].mean(0)
+    assert truth[found.chosen[0]] > truth.max() - 0.03
+    assert found.final is not None
+    assert found.final.shape == (2, 1)
+    mean, error = found.estimate
+    assert 0.7 < mean <= 1.05
+    assert 0 < error < 0.1
+
+
+def test_rows_set_aside_do_not_train(digits: Any) -> None:
+    x, _, sets = digits
+    found = search(x, sets[0], grid=GRID, epochs=2, refit=False, seed=3)
+    kept, _ = split(len(x), seed=3)
+    alone = fit_grid(x, [Trial(sets[0][kept], kept, seed=3)], grid=GRID, epochs=2)
+    for name, value in alone.weights.items():
+        assert np.array_equal(value, found.grid.weights[name])
+    assert found.final is None
+
+
+def test_the_refit_is_the_chosen_configuration_on_all_rows(digits: Any) -> None:
+    x, _, sets = digits
+    found = search(x, sets, grid=GRID, epochs=2)
+    alone = fit_grid(x, sets, grid=[found.configuration], epochs=2)
+    assert found.final is not None
+    for name, value in alone.weights.items():
+        assert np.allclose(value, found.final.weights[name], atol=1e-6)
+
+
+def test_trials_can_choose_for_themselves(digits: Any) -> None:
+    x, _, sets = digits
+    found = search(x[:300], [s[:300] for s in sets], grid=GRID, epochs=3, per_trial=True)
+    assert found.final is not None
+    for trial, place in enumerate(found.chosen):
+        best = np.nanargmax(found.estimates[trial])
+        assert place == best
+        own = fit_grid(
+            x[:300], [s[:300] for s in sets], grid=[found.grid.configurations[place]], epochs=3
+        )
+        weights = found.final.weights["0.weight"][trial, 0]
+        assert np.allclose(weights, own.weights["0.weight"][trial, 0], atol=1e-6)
+
+
+def test_patience_also_chooses_the_epochs(digits: Any) -> None:
+    x, _, sets = digits
+    found = search(x, sets[0], grid={"learning_rate": [0.3]}, epochs=60, patience=3)
+    assert found.final is not None
+    assert found.final.epochs[-1] == found.grid.stopped[0, 0] < 60
+
+
+@pytest.mark.parametrize("criterion", ["accuracy", "consistency", "risk"])
+def test_every_criterion_can_choose(digits: Any, criterion: str) -> None:
+    x, _, sets = digits
+    found = search(x, sets[0], grid=GRID, epochs=5, criterion=criterion)
+    assert found.configuration["learning_rate"] > 1e-6
+
+
+def test_there_is_no_place_for_true_labels() -> None:
+    names = {*inspect.signature(search).parameters, *inspect.signature(choose).parameters}
+    assert not names & {"y", "labels", "truth", "target"}
