@@ -133,7 +133,8 @@ def _sentence(error: Exception) -> str:
         }
         text = error.strerror[0].lower() + error.strerror[1:]
         return f"{where}{text}; {remedies.get(error.errno or 0, 'check the file')}"
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text.replace("pass unlabelled=True", "give --unlabelled")
 
 
 def tell(notes: Sequence[str]) -> None:

@@ -205,6 +205,8 @@ def _print(clf: Any, table: Table, out: Path) -> None:
             f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the same "
             "rows chose, so it is a little too good)."
         )
+        if error == 0 and clf.criterion_.name != "risk":
+            typer.echo("No prediction there had been ruled out: more rows would tell more.")
     else:
         typer.echo(f"Settings: {chosen}.")
     typer.echo(f"Epochs: {clf.n_iter_}.\nWritten: {out}")

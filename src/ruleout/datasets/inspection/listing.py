@@ -183,7 +183,7 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
             "Whether sets are chosen at random cannot be tested: that needs at least 4 classes, "
             "sizes from 2 to k-2, and enough rows to expect every pair 5 times."
         )
-        return Finding("fine", "pairs", message)
+        return Finding("note", "pairs", message)
     numbers = {
         "p": test.pooled.p,
         "statistic": test.pooled.statistic,
