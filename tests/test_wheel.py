@@ -32,3 +32,9 @@ def test_the_command_is_installed() -> None:
 @pytest.mark.parametrize("name", ["log", "ga-after"])
 def test_it_works(name: str) -> None:
     ro.testing.check_approach(name)
+
+
+def test_the_page_of_a_report_ships() -> None:
+    page = ro.report.render(ro.report.Report("What was installed"))
+    assert "What was installed" in page
+    assert page.rstrip().endswith("</html>")
