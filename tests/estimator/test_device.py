@@ -25,7 +25,7 @@ def test_a_gpu_learns_what_a_cpu_does(model: str, tmp_path: Path) -> None:
     assert_allclose(load(tmp_path / "model").predict_proba(X), there.predict_proba(X), atol=1e-8)
     again = load(tmp_path / "model", device="cuda")
     assert_allclose(again.predict_proba(X), there.predict_proba(X), atol=1e-12)
-    pickle.loads(pickle.dumps(there)).predict(X)
+    pickle.loads(pickle.dumps(there)).predict(X)  # our own object, made in this test
 
 
 @pytest.mark.cuda

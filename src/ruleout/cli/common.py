@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "LabelsFile",
     "Size",
     "Unlabelled",
+    "as_notes",
     "check_folder",
     "friendly",
     "note_single",
@@ -141,6 +143,15 @@ def tell(notes: Sequence[str]) -> None:
     """Print notes where they do not mix with results."""
     for note in notes:
         typer.echo(f"Note: {note}", err=True)
+
+
+@contextmanager
+def as_notes() -> Iterator[None]:
+    """Print warnings as notes, without the lines of code they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_, **__: tell([str(message)])
+        yield
 
 
 def open_table(

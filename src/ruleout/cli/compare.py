@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -21,12 +20,12 @@ from ruleout.cli.common import (
     LabelsFile,
     Size,
     Unlabelled,
+    as_notes,
     check_folder,
     friendly,
     note_single,
     open_table,
     parse_names,
-    tell,
 )
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         train, test = split(len(x), judge, seed=told["seed"])
         told["test"] = (x[test], table.labels[test])
         x, sets = x[train], sets[train]
-    with _notes(), watching(Console()) as progress:
+    with as_notes(), watching(Console()) as progress:
         return run(x, sets, progress=progress, **told)
 
 
@@ -143,15 +142,6 @@ def _print(found: Comparison, table: Table, out: Path) -> None:
     facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}
     page = found.write(out, title=f"Approaches side by side on {table.source.name}", facts=facts)
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
-
-
-@contextmanager
-def _notes() -> Iterator[None]:
-    """Print warnings as notes, one sentence each."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: tell([str(message)])
-        yield
 
 
 @contextmanager

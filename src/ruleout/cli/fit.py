@@ -19,10 +19,10 @@ from ruleout.cli.common import (
     LabelsFile,
     Size,
     Unlabelled,
+    as_notes,
     friendly,
     note_single,
     open_table,
-    tell,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def fit(
     note_single(table)
     clf.set_params(classes=list(table.classes or ()) if label else None)
     clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
-    with told(), watching() as progress:
+    with as_notes(), watching() as progress:
         clf._fit(table.x, table.labels if label else table.sets, progress=progress)
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
@@ -141,17 +141,6 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     given = {"learning_rate": rate, "weight_decay": decay}
     left = {key: list(PAPER_GRID[key]) for key, value in given.items() if value is None}
     return left if left and name == "paper" else None
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Print warnings as notes, without the lines of code they come from."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        warnings.showwarning = lambda message, *_, **__: tell([str(message)])
-        yield
 
 
 @contextmanager

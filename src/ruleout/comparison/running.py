@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from ruleout.comparison.judging import Judging
 from ruleout.comparison.rows import Curve, Row
 from ruleout.comparison.statistics import mean_and_error
-from ruleout.labels.errors import InputError
 from ruleout.methods import Approach
-from ruleout.selection import Search, search
+from ruleout.selection import DivergedError, Search, search
 from ruleout.training import GridFit, fit_grid
 from ruleout.training.grids import Configuration
 
@@ -24,8 +23,6 @@ __all__ = ["Ahead", "Progress", "Runner"]
 
 #: Called with the share of the work that is done, and the approach at work.
 Progress: TypeAlias = Callable[[float, str], None]
-
-_NOTHING_FINITE = "no configuration has a finite estimate"  # as ruleout.selection.choose says it
 
 
 @dataclass(frozen=True)
@@ -64,9 +61,7 @@ class Runner:
         about |= {"approach": approach.name, "models": models}
         try:
             found = self._search(approach, ahead)
-        except InputError as error:
-            if error.problem != _NOTHING_FINITE:
-                raise
+        except DivergedError:
             seconds = time.perf_counter() - began
             return Row(**about, diverged=models, seconds=seconds), None
         final = self._train(approach, found, ahead)

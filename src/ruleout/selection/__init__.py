@@ -1,7 +1,16 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
-from ruleout.selection.choosing import choose, split
+from ruleout.selection.choosing import DivergedError, choose, split
 from ruleout.selection.criteria import Criterion, Estimate, criterion
 from ruleout.selection.searching import Search, search
 
-__all__ = ["Criterion", "Estimate", "Search", "choose", "criterion", "search", "split"]
+__all__ = [
+    "Criterion",
+    "DivergedError",
+    "Estimate",
+    "Search",
+    "choose",
+    "criterion",
+    "search",
+    "split",
+]

@@ -10,9 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ruleout.labels.errors import InputError, brief
 
-__all__ = ["Rule", "choose", "split"]
+__all__ = ["DivergedError", "Rule", "choose", "split"]
 
 Rule: TypeAlias = Literal["best", "one-standard-error"]
+
+
+class DivergedError(InputError):
+    """No configuration has a finite estimate: all of them diverged."""
 
 
 def split(n: int, share: float = 0.1, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -83,7 +87,7 @@ def choose(
     table = np.atleast_2d(np.asarray(estimates, float))
     scores = table.mean(0) if higher_is_better else -table.mean(0)
     if not np.isfinite(scores).any():
-        raise InputError("no configuration has a finite estimate", "try smaller learning rates")
+        raise DivergedError("no configuration has a finite estimate", "try smaller learning rates")
     scores = np.where(np.isfinite(scores), scores, -np.inf)
     best = int(np.argmax(scores))
     if rule == "best":
