@@ -51,7 +51,7 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("words", lambda: fit_grid(X, SETS, approach="clpl", grid={"psi": ["logistic", "squared-hinge"]}), "the grid gives 'psi' values that are not numbers; train one grid for each value"),
     ("epochs", lambda: fit_grid(X, SETS, epochs=0), "epochs must be a whole number of at least 1, not 0"),
     ("batch", lambda: fit_grid(X, SETS, batch_size=2.5), "batch_size must be a whole number of at least 1, not 2.5"),
-    ("stack", lambda: fit_grid(X, SETS, stack=0), "stack must be 1 or more, not 0"),
+    ("stack", lambda: fit_grid(X, SETS, stack=0), "stack must be a whole number of at least 1, not 0"),
     ("shape", lambda: fit_grid(X, SETS, shape=(2, 2)), "x has rows of (3,); shape=(2, 2) must hold as many numbers"),
     ("watch", lambda: fit_grid(X, SETS, watch={"v": Watch(SETS)}), "watch 'v' holds label sets but no measures; give measures={\"accuracy\": ro.criterion(\"accuracy\").values}"),
     ("watch rows", lambda: fit_grid(X, SETS, watch={"v": Watch([0, 1], x=X)}), "watch 'v' has 4 rows but 2 targets; give one target for each row, and at least one row"),

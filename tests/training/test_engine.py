@@ -319,6 +319,20 @@ def test_a_fit_goes_on_with_its_buffers_and_stops_with_the_best_ones(digits: Any
     assert float(right.double().mean()) == pytest.approx(best)
 
 
+def test_models_with_buffers_do_not_share_them(digits: Any) -> None:
+    x, _, sets = digits
+
+    def normed(shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(shape[0], 8), nn.BatchNorm1d(8), nn.Linear(8, classes))
+
+    grid = [{"learning_rate": rate} for rate in (1e-1, 1e-3)]
+    both = fit_grid(x, sets, model=normed, grid=grid, epochs=3)
+    for place, one in enumerate(grid):
+        alone = fit_grid(x, sets, model=normed, grid=[one], epochs=3)
+        for name, value in alone.weights.items():
+            assert torch.equal(both.weights[name][:, place], value[:, 0]), name
+
+
 class Scaled(nn.Module):
     """A module with a parameter that is a single number."""
 

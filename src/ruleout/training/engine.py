@@ -137,7 +137,8 @@ def fit_grid(
     for one in configs:  # raises for options that the loss does not have, or cannot take
         with_options(row, loss_options([one], torch.zeros(0)))
     loss_options(configs, torch.zeros(0))
-    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every, stack=stack or 1)
+    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    asked.check_counts(stack=1 if stack is None else stack)
     asked.check_monitor(stopping, watch or {})
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)

@@ -8,6 +8,7 @@ product for the whole grid, and their gradients are written out. Any other modul
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Protocol, TypeAlias
 
 import torch
@@ -233,7 +234,7 @@ class Modules:
     ) -> None:
         self.dimensions, self.dtype, self.compute = dimensions, dtype, compute
         self.alone = len(modules) == models == 1
-        self.module = modules[0].to(device, dtype)
+        self.module = deepcopy(modules[0]).to(device, dtype)  # its buffers are this stack's own
         starts = [dict(module.named_parameters()) for module in modules]
         self.names = [name for name, value in starts[0].items() if value.requires_grad]
         self.parameters: list[Tensor] = []

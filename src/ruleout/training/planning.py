@@ -42,8 +42,6 @@ def plan(run: Run, stack: int | None, together: bool) -> Plan:
     if not together:
         size = (1, 1)
     elif stack is not None:
-        if stack < 1:
-            raise ValueError(f"stack must be 1 or more, not {stack}")
         size = (trials if stack >= models else 1, min(stack, models))
     else:
         size = _size(trials, models, _fitting(run))
