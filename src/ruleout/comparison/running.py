@@ -15,8 +15,8 @@ from ruleout.comparison.judging import Judging
 from ruleout.comparison.rows import Curve, Row
 from ruleout.comparison.statistics import mean_and_error
 from ruleout.methods import Approach
-from ruleout.selection import DivergedError, Search, search
-from ruleout.training import GridFit, fit_grid
+from ruleout.selection import DivergedError, Search, refit_chosen, search
+from ruleout.training import GridFit
 from ruleout.training.grids import Configuration
 
 __all__ = ["Ahead", "Progress", "Runner"]
@@ -86,18 +86,18 @@ class Runner:
 
     def _train(self, approach: Approach, found: Search, ahead: Ahead | None) -> GridFit:
         """Train what was chosen on all rows that do not judge."""
-        distinct, own = np.unique(found.chosen, return_inverse=True)
-        return fit_grid(
+        return refit_chosen(
             self.x,
             self.judging.trials,
+            found.chosen,
+            found.grid,
             approach=approach,
-            grid=[found.grid.configurations[place] for place in distinct],
             watch={"judged": self.judging.watch()},
             every=self.every,
             tail=self.average,
             progress=None if ahead is None else ahead.training(approach),
             **self.training,
-        ).pick(own)
+        )
 
     def _chosen(self, found: Search) -> dict[str, Any]:
         estimate, error = found.estimate

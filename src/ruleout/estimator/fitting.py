@@ -107,7 +107,7 @@ def go_on(
     **options: Any,
 ) -> Fitted:
     """Walk once over the rows, from a module and the optimizer's state where there are any."""
-    if module is not None:  # with its buffers and frozen weights, which `start` does not hold
+    if module is not None:  # one that was loaded has no state to start from
         own = deepcopy(module)
         options |= {"model": lambda *_: own, "model_options": None}
     if course.state is not None and course.optimizer == options["optimizer"]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ruleout.estimator.features import check_x
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.estimator.targets import check_rows, known_target
-from ruleout.labels.errors import InputError, brief
+from ruleout.training.asked import device
 from ruleout.training.nets import dense_layers
 from ruleout.training.result import predict as module_logits
 
@@ -36,16 +36,6 @@ class Resolved(NamedTuple):
     before: Array  #: ``[n]``: of the label among all classes, before what was ruled out is used
 
 
-def _device(name: Any) -> torch.device:
-    try:
-        found = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"unknown device {brief(name)}", "say 'cpu' or 'cuda'") from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise InputError("torch finds no CUDA device on this machine", "say device='cpu'")
-    return found
-
-
 class Predicting:
     """The methods of a fitted classifier; the fitted attributes come with `fit`."""
 
@@ -64,7 +54,7 @@ class Predicting:
         if dense_layers(module) is not None:
             module = deepcopy(module).double()
         if self.device is not None:
-            module = deepcopy(module).to(_device(self.device))
+            module = deepcopy(module).to(device(self.device, "float32"))
         return module_logits(module, x).double()
 
     def predict(self, X: Any) -> NDArray[Any]:

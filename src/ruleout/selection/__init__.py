@@ -2,7 +2,7 @@
 
 from ruleout.selection.choosing import DivergedError, choose, split
 from ruleout.selection.criteria import Criterion, Estimate, criterion
-from ruleout.selection.searching import Search, search
+from ruleout.selection.searching import Search, refit_chosen, search
 
 __all__ = [
     "Criterion",
@@ -11,6 +11,7 @@ __all__ = [
     "Search",
     "choose",
     "criterion",
+    "refit_chosen",
     "search",
     "split",
 ]

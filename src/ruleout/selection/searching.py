@@ -17,7 +17,7 @@ from ruleout.selection.criteria import criterion as find_criterion
 from ruleout.training import GridFit, Stopping, Trial, Watch, fit_grid
 from ruleout.training.asked import check_seed
 
-__all__ = ["Search", "search"]
+__all__ = ["Search", "refit_chosen", "search"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +147,7 @@ def search(
         options |= {"seed": seed, "watch": watch}
         if folder is not None:
             options["checkpoint"] = Path(folder) / "refit"
-        final = _refit(x, trials, chosen, grid, options)
+        final = refit_chosen(x, trials, chosen, grid, **options)
     return Search(grid, judge, estimates, errors, chosen, final)
 
 
@@ -200,10 +200,27 @@ def _choices(
     return np.full(len(estimates), one(estimates, errors))
 
 
-def _refit(
-    x: Any, trials: list[Trial], chosen: NDArray[np.intp], grid: GridFit, options: dict[str, Any]
+def refit_chosen(
+    x: Any, trials: list[Trial], chosen: NDArray[np.intp], tried: GridFit, **options: Any
 ) -> GridFit:
-    """Train what was chosen on all rows; where trials differ, each takes its own."""
+    """Train what was chosen on all rows; where trials differ, each takes its own.
+
+    Parameters
+    ----------
+    x, trials
+        All rows.
+    chosen
+        ``[T]``: the number of each trial's configuration among those that were tried.
+    tried
+        The grid that chose.
+    options
+        For :func:`ruleout.fit_grid`.
+
+    Returns
+    -------
+    GridFit
+        ``[T, 1]``.
+    """
     distinct, own = np.unique(chosen, return_inverse=True)
-    left = [grid.configurations[place] for place in distinct]
+    left = [tried.configurations[place] for place in distinct]
     return fit_grid(x, trials, **{**options, "grid": left}).pick(own)
