@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ruleout.datasets import DataError, load
 
 if TYPE_CHECKING:
-    from datasets.conftest import Tiny
+    from datasets.conftest import Serve, Tiny
 
 FIRST = "train-labels-idx1-ubyte.gz"  # labels are small and come first
-
-
-class Server:
-    """Stands in for pooch: what it serves, and what was asked of it."""
-
-    def __init__(self, answer: Callable[[str], bytes]) -> None:
-        self.answer = answer
-        self.asked: list[str] = []
-
-    def HTTPDownloader(self, progressbar: bool) -> Callable[[str, IO[bytes], None], None]:
-        """Return a downloader with the signature of pooch's, that writes in small chunks."""
-        assert isinstance(progressbar, bool)
-
-        def download(url: str, output_file: IO[bytes], pooch: None) -> None:
-            assert pooch is None
-            self.asked.append(url)
-            content = self.answer(url.rsplit("/", 1)[1])
-            for start in range(0, len(content), 1024):
-                output_file.write(content[start : start + 1024])
-                output_file.flush()
-
-        return download
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str], bytes]], Server]:
-    def start(answer: Callable[[str], bytes]) -> Server:
-        server = Server(answer)
-        fake = SimpleNamespace(HTTPDownloader=server.HTTPDownloader)
-        monkeypatch.setitem(sys.modules, "pooch", fake)
-        return server
-
-    return start
-
-
-Serve = Callable[[Callable[[str], bytes]], Server]
 
 
 def refused(root: Path) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError, data_root, load, names
-from ruleout.datasets.registry import IDX
+from ruleout.datasets.registry import REGISTRY
 
 if TYPE_CHECKING:
     from datasets.conftest import Tiny
@@ -78,7 +78,7 @@ def test_a_label_beyond_the_classes_is_refused(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tiny.put(tmp_path)
-    monkeypatch.setitem(IDX, "mnist", replace(tiny.entry, classes=(0, 1, 2, 3, 4)))
+    monkeypatch.setitem(REGISTRY, "mnist", replace(tiny.entry, classes=(0, 1, 2, 3, 4)))
     with pytest.raises(DataError) as caught:
         load("mnist", tmp_path)
     assert str(caught.value) == (
@@ -87,18 +87,21 @@ def test_a_label_beyond_the_classes_is_refused(
     )
 
 
+ALL = (
+    "digits, mnist, fashion-mnist, kmnist, cifar10, 20newsgroups, yeast, texture, dermatology, "
+    "synthetic-control"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "say"),
     [
         ("mnits", "unknown data set 'mnits'; did you mean 'mnist'?"),
         ("Fashion_MNIST", "unknown data set 'Fashion_MNIST'; did you mean 'fashion-mnist'?"),
-        (
-            "imagenet-21k",
-            "unknown data set 'imagenet-21k'; "
-            "the data sets are digits, mnist, fashion-mnist, kmnist",
-        ),
-        (3, "unknown data set 3; the data sets are digits, mnist, fashion-mnist, kmnist"),
-        ([], "unknown data set []; the data sets are digits, mnist, fashion-mnist, kmnist"),
+        ("CIFAR-10", "unknown data set 'CIFAR-10'; did you mean 'cifar10'?"),
+        ("imagenet-21k", f"unknown data set 'imagenet-21k'; the data sets are {ALL}"),
+        (3, f"unknown data set 3; the data sets are {ALL}"),
+        ([], f"unknown data set []; the data sets are {ALL}"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(name: Any, say: str) -> None:
@@ -108,17 +111,25 @@ def test_an_unknown_name_gets_the_nearest(name: Any, say: str) -> None:
 
 
 def test_the_registry_is_whole() -> None:
-    """Twelve files, no sum or address twice, ten distinct names for ten classes."""
-    assert names() == ["digits", *IDX]
-    files = [
-        part
-        for one in IDX.values()
-        for part in (one.train_images, one.train_labels, one.test_images, one.test_labels)
-    ]
-    assert len({part.sha256 for part in files}) == len({part.url for part in files}) == 12
-    assert all(len(bytes.fromhex(part.sha256)) == 32 for part in files)
-    assert all(part.url.endswith(f"/{part.name}") for part in files)
-    assert all(len(set(one.classes)) == 10 for one in IDX.values())
+    """Ten names, no address twice, every content checked, as many distinct names as classes."""
+    assert ", ".join(names()) == ALL
+    files = [file for entry in REGISTRY.values() for file in entry.files]
+    assert len({file.url for file in files}) == len(files) == 4 * 3 + 1 + 1 + 4
+    assert all(file.url.endswith(f"/{file.name}") for file in files)
+    assert all(file.url.startswith("http") and file.most <= 1 << 28 for file in files)
+    for entry in REGISTRY.values():
+        assert len(set(entry.classes)) == len(entry.classes)
+
+
+def test_every_content_has_a_sum_of_its_own() -> None:
+    """The archives alone have none: their members have, or a structure."""
+    archives = {"cifar-10-binary.tar.gz", "20news-bydate.tar.gz"}
+    parts = [file for entry in REGISTRY.values() for file in entry.files]
+    parts += getattr(REGISTRY["cifar10"], "batches", ())
+    assert {file.name for file in parts if not file.sha256} == archives
+    sums = [file.sha256 for file in parts if file.sha256]
+    assert len(set(sums)) == len(sums) == 12 + 6 + 4
+    assert all(len(bytes.fromhex(one)) == 32 for one in sums)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from report.samples import calibration, curves, pairs, sizes
 
 from ruleout.labels.errors import InputError
 from ruleout.report import (
+    CellTable,
     Curves,
     Histogram,
     Line,
@@ -25,10 +26,13 @@ from ruleout.report import (
     Score,
     ScoreTable,
     Section,
+    TableCell,
+    TableRow,
     render,
 )
 from ruleout.report.charts import heat
 from ruleout.report.charts.curves import _FAR
+from ruleout.report.charts.thinning import closest
 from ruleout.report.formats import labels
 from ruleout.report.scales import reach, spread, ticks
 
@@ -70,6 +74,12 @@ def test_no_number_breaks_a_chart(rows: list[tuple[float, float, float, float]],
         Matrix("", a, "xyzw", rows),
         ScoreTable("", [Score("", *row[:2], p_value=row[2], seconds=row[3]) for row in rows]),
     ]
+    line = Line("line", a, b, c, d)
+    cells = [
+        TableCell(*row[:2], paper_mean=row[2], paper_std=row[3], trials=a, curves=[line])
+        for row in rows
+    ]
+    parts.append(CellTable("", ["column"], [TableRow("", "row", [cell]) for cell in cells]))
     assert_sound(show(*parts, ScoreTable("", [Score("", 1, trials=a)])))
 
 
@@ -135,10 +145,22 @@ def test_long_curves_keep_their_extremes() -> None:
         for path in wide(Curves("", [Line("a", np.arange(5000), mean)])).all("path")
         if path.attributes.get("id")
     ]
-    points = re.findall(r"[ML]([\d.]+) ([\d.]+)", stroke.attributes["d"])
-    assert len(points) < 200
-    heights = [float(y) for _, y in points]
-    assert min(heights) < max(heights) - 300
+    rises = re.findall(r"l[\d.]+ ?(-?[\d.]+)", stroke.attributes["d"])
+    assert 50 < len(rises) < 200
+    assert min(map(float, rises)) < -300
+    assert max(map(float, rises)) > 300
+
+
+def test_a_still_curve_keeps_its_rise_and_its_ends() -> None:
+    mean = 1 - np.exp(-np.arange(250) / 5)
+    keep = closest(mean, 36)
+    assert (keep[0], keep[-1], len(keep)) == (0, 249, 36)
+    drawn = np.interp(np.arange(250), keep, mean[keep])
+    assert np.abs(drawn - mean).max() < 0.005
+
+
+def test_a_straight_curve_needs_few_points() -> None:
+    assert len(closest(np.linspace(0, 1, 250), 36)) <= 4
 
 
 def test_a_line_of_unequal_lengths_is_refused() -> None:

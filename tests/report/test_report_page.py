@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from report.markup import pictures, read
-from report.samples import HOSTILE, curves, hostile, pairs, realistic, scores
+from report.samples import HOSTILE, cells, curves, hostile, pairs, realistic, scores
 
 from ruleout.report import Listing, Note, Report, Section, render, write
 
 REPORTS: dict[str, Callable[[], Report]] = {
     "realistic": realistic,
     "hostile": hostile,
+    "cells": lambda: Report("Paper", sections=[Section("UCI", [cells()]), Section("", [cells(1)])]),
     "bare": lambda: Report(""),
 }
 

@@ -9,6 +9,7 @@ import typer
 from ruleout import __version__
 from ruleout.cli.check import check
 from ruleout.cli.compare import compare
+from ruleout.cli.data import data
 from ruleout.cli.demo import demo
 from ruleout.cli.doctor import doctor
 from ruleout.cli.draw import draw
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, doctor):
     app.command()(command)
+app.add_typer(data, name="data")
 
 
 def _version(wanted: bool) -> None:

@@ -1,15 +1,17 @@
 """Data as NumPy arrays: well-known sets with true labels, and a user's own.
 
 ``load("digits")`` needs no download. The others are read from :func:`data_root`, checked by the
-sha256 of their content, and downloaded when absent. :func:`read_table` reads a user's own data,
-and :func:`inspect` says what is in it.
+sha256 of their content, and downloaded when absent; :func:`survey` lists them and
+:func:`fetch` gets them. :func:`read_table` reads a user's own data, and :func:`inspect` says what
+is in it.
 """
 
 from ruleout.datasets.base import Dataset
+from ruleout.datasets.downloads import data_root
 from ruleout.datasets.errors import DataError
-from ruleout.datasets.fetch import data_root
 from ruleout.datasets.inspection import Finding, Findings, inspect
 from ruleout.datasets.loading import load, names
+from ruleout.datasets.stock import Stock, fetch, survey
 from ruleout.datasets.tables import Table, draw_table, read_table
 
 __all__ = [
@@ -17,11 +19,14 @@ __all__ = [
     "Dataset",
     "Finding",
     "Findings",
+    "Stock",
     "Table",
     "data_root",
     "draw_table",
+    "fetch",
     "inspect",
     "load",
     "names",
     "read_table",
+    "survey",
 ]

@@ -21,7 +21,8 @@ class Dataset:
     name
         As :func:`~ruleout.datasets.load` knows it.
     x_train
-        float32 ``[n, d]``, one flattened row per example; pixels lie in [0, 1].
+        float32 ``[n, d]``, one flattened row per example. Pixels lie in [0, 1], those of CIFAR-10
+        are normalised per channel; features of tables are as the file has them.
     y_train
         int64 ``[n]``, positions among `classes`.
     x_test, y_test

@@ -9,12 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.base import Dataset
-from ruleout.datasets.fetch import data_root, obtain
+from ruleout.datasets.cifar import load_cifar
+from ruleout.datasets.delimited import load_table
+from ruleout.datasets.downloads import data_root, obtain
 from ruleout.datasets.idx import check_labels, read_idx
-from ruleout.datasets.registry import IDX, DataFile
+from ruleout.datasets.news import load_news
+from ruleout.datasets.registry import (
+    REGISTRY,
+    CifarSet,
+    DataFile,
+    Entry,
+    IdxSet,
+    NewsSet,
+    ShippedSet,
+    TableSet,
+)
 from ruleout.labels.errors import brief, nearest
 
-__all__ = ["load", "names"]
+__all__ = ["find", "load", "names"]
 
 
 def names() -> list[str]:
@@ -23,9 +35,18 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['digits', 'mnist', 'fashion-mnist', 'kmnist']
+    ['digits', 'mnist', 'fashion-mnist', 'kmnist', 'cifar10', '20newsgroups', 'yeast', 'texture',
+     'dermatology', 'synthetic-control']
     """
-    return ["digits", *IDX]
+    return list(REGISTRY)
+
+
+def find(name: str) -> Entry:
+    """Return what the registry says about a data set, or raise with the nearest name."""
+    if name not in names():
+        say = nearest(name, names(), f"the data sets are {', '.join(names())}")
+        raise ValueError(f"unknown data set {brief(name)}; {say}")
+    return REGISTRY[name]
 
 
 def load(name: str, root: str | Path | None = None) -> Dataset:
@@ -53,31 +74,37 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
     Traceback (most recent call last):
     ValueError: unknown data set 'mnits'; did you mean 'mnist'?
     """
-    if name not in names():
-        say = nearest(name, names(), f"the data sets are {', '.join(names())}")
-        raise ValueError(f"unknown data set {brief(name)}; {say}")
-    if name == "digits":
-        return _digits()
-    return _idx(name, data_root() if root is None else Path(root).expanduser())
+    entry = find(name)
+    folder = data_root() if root is None else Path(root).expanduser()
+    match entry:
+        case ShippedSet():
+            return _digits(name, entry)
+        case IdxSet():
+            return _idx(name, entry, folder)
+        case CifarSet():
+            return load_cifar(name, entry, folder)
+        case TableSet():
+            return load_table(name, entry, folder)
+        case NewsSet():
+            return load_news(name, entry, folder)
 
 
-def _digits() -> Dataset:
+def _digits(name: str, entry: ShippedSet) -> Dataset:
     from sklearn.datasets import load_digits  # late: it takes a second
 
     pixels, labels = load_digits(return_X_y=True)  # whole numbers from 0 to 16
     return Dataset(
-        name="digits",
+        name=name,
         x_train=(pixels / 16).astype(np.float32),
         y_train=labels.astype(np.int64),
-        classes=tuple(range(10)),
-        shape=(64,),
-        source="The test part of the UCI optical digits (Alpaydin and Kaynak 1998), as "
-        "scikit-learn ships it.",
+        classes=entry.classes,
+        shape=(entry.features,),
+        source=entry.source,
     )
 
 
-def _idx(name: str, root: Path) -> Dataset:
-    entry, k = IDX[name], len(IDX[name].classes)
+def _idx(name: str, entry: IdxSet, root: Path) -> Dataset:
+    k = len(entry.classes)
     y_train = _labels(entry.train_labels, root, k)  # the small files first: they fail sooner
     y_test = _labels(entry.test_labels, root, k)
     return Dataset(

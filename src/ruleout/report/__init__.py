@@ -1,9 +1,12 @@
 """A report as one HTML file that opens anywhere: plain data in, a page out.
 
 The rows and charts it is made of are in :mod:`ruleout.report.parts`; :func:`render` returns the
-page, :func:`write` saves it. No torch, no matplotlib, and no request to anywhere.
+page, :func:`write` saves it. A :class:`CellTable` is also written by :func:`latex`,
+:func:`markdown`, :func:`csv` and :func:`text`. No torch, no matplotlib, and no request to anywhere.
 """
 
+from ruleout.report.celltable import CellTable, TableCell, TableRow
+from ruleout.report.forms import csv, latex, markdown, text
 from ruleout.report.page import render, write
 from ruleout.report.parts import (
     Curves,
@@ -21,6 +24,7 @@ from ruleout.report.parts import (
 )
 
 __all__ = [
+    "CellTable",
     "Curves",
     "Histogram",
     "Line",
@@ -33,6 +37,12 @@ __all__ = [
     "Score",
     "ScoreTable",
     "Section",
+    "TableCell",
+    "TableRow",
+    "csv",
+    "latex",
+    "markdown",
     "render",
+    "text",
     "write",
 ]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ruleout.labels.atomic import atomic_write
 from ruleout.report.charts import COLOURS
 from ruleout.report.formats import text
-from ruleout.report.parts import Curves, Report, ScoreTable
+from ruleout.report.parts import CellTable, Curves, Part, Report, ScoreTable
 from ruleout.report.views import fill, view
 
 __all__ = ["render", "write"]
@@ -28,7 +28,7 @@ def render(report: Report) -> str:
     >>> "LOG wins." in page, "http://" in page, "https://" in page
     (True, False, False)
     """
-    style, script = _asset("style.css"), _asset("script.js")
+    style, script = (_assets(report, kind) for kind in ("css", "js"))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -70,17 +70,25 @@ def _sections(report: Report) -> Iterator[tuple[str, str, str, list[Markup]]]:
 def _colours(report: Report) -> dict[str, int]:
     """Give every family its colour, the same one all over the page."""
     names: dict[str, int] = {}
-    for part in (part for section in report.sections for part in section.parts):
+    for part in _parts(report):
         found = [row.family for row in part.rows] if isinstance(part, ScoreTable) else []
+        found += [row.group for row in part.rows] if isinstance(part, CellTable) else []
         found += [line.family for line in part.lines] if isinstance(part, Curves) else []
         for family in filter(None, found):
             names.setdefault(family, len(names) % COLOURS)
     return names
 
 
-def _asset(name: str) -> Markup:
-    source = files("ruleout.report").joinpath("templates", name).read_text("utf-8")
-    return Markup(source)
+def _parts(report: Report) -> Iterator[Part]:
+    return (part for section in report.sections for part in section.parts)
+
+
+def _assets(report: Report, kind: str) -> Markup:
+    """Return the style sheet or the script, with what cells need only where there are any."""
+    names = [{"css": "style.css", "js": "script.js"}[kind]]
+    names += [f"cells.{kind}"] * any(isinstance(part, CellTable) for part in _parts(report))
+    folder = files("ruleout.report").joinpath("templates")
+    return Markup("".join(folder.joinpath(name).read_text("utf-8") for name in names))
 
 
 def _digest(source: str) -> str:

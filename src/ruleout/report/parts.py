@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.errors import InputError, brief
+from ruleout.report.basics import Line, Numbers, Unit, one_of, same_length
+from ruleout.report.celltable import CellTable
 
 __all__ = [
+    "CellTable",
     "Curves",
     "Histogram",
     "Line",
@@ -30,9 +33,6 @@ __all__ = [
     "Section",
 ]
 
-Numbers: TypeAlias = Sequence[float | None] | Sequence[float] | Sequence[int] | NDArray[Any]
-Unit: TypeAlias = Literal["percent", "number"]
-
 
 @dataclass(frozen=True)
 class Note:
@@ -46,7 +46,7 @@ class Note:
     kind: Literal["note", "warning"] = "note"
 
     def __post_init__(self) -> None:
-        _one_of("kind", self.kind, ("note", "warning"))
+        one_of("kind", self.kind, ("note", "warning"))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Score:
     reference: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("mark", self.mark, ("", "•", "○"))
+        one_of("mark", self.mark, ("", "•", "○"))
 
 
 @dataclass(frozen=True)
@@ -156,32 +156,8 @@ class ScoreTable:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _one_of("unit", self.unit, ("percent", "number"))
-        _one_of("order", self.order, ("score", "given"))
-
-
-@dataclass(frozen=True)
-class Line:
-    """One curve: ``mean`` at ``x``, with a band from ``low`` to ``high`` if both are given.
-
-    Lines of one `family` share a colour, here and in score tables.
-
-    >>> Line("log", x=[1, 2, 3], mean=[0.5, 0.8, 0.9], family="upper-bound").name
-    'log'
-    """
-
-    name: str
-    x: Numbers
-    mean: Numbers
-    low: Numbers = ()
-    high: Numbers = ()
-    family: str = ""
-
-    def __post_init__(self) -> None:
-        sizes = {"x": len(self.x), "mean": len(self.mean)}
-        if len(self.low) or len(self.high):
-            sizes |= {"low": len(self.low), "high": len(self.high)}
-        _same_length(f"line {brief(self.name)}", sizes)
+        one_of("unit", self.unit, ("percent", "number"))
+        one_of("order", self.order, ("score", "given"))
 
 
 @dataclass(frozen=True)
@@ -219,7 +195,7 @@ class Curves:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _one_of("unit", self.unit, ("percent", "number"))
+        one_of("unit", self.unit, ("percent", "number"))
         unknown = sorted(set(self.visible or ()) - {line.name for line in self.lines})
         if unknown:
             raise InputError(f"no line is named {brief(unknown[0])}", "name lines of this chart")
@@ -250,7 +226,7 @@ class Histogram:
 
     def __post_init__(self) -> None:
         if len(self.expected):
-            _same_length("histogram", {"counts": len(self.counts), "expected": len(self.expected)})
+            same_length("histogram", {"counts": len(self.counts), "expected": len(self.expected)})
 
 
 @dataclass(frozen=True)
@@ -283,7 +259,7 @@ class Reliability:
 
     def __post_init__(self) -> None:
         names = ["confidence", "accuracy", "count"] + ["error"] * bool(len(self.error))
-        _same_length("reliability", {name: len(getattr(self, name)) for name in names})
+        same_length("reliability", {name: len(getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True)
@@ -326,7 +302,9 @@ class Matrix:
             )
 
 
-Part: TypeAlias = Note | Listing | ScoreTable | Curves | Histogram | Reliability | Matrix
+Part: TypeAlias = (
+    Note | Listing | ScoreTable | CellTable | Curves | Histogram | Reliability | Matrix
+)
 
 
 @dataclass(frozen=True)
@@ -367,15 +345,3 @@ class Report:
     def __post_init__(self) -> None:
         if isinstance(self.summary, str):
             raise InputError("summary is one string", "give a list of sentences")
-
-
-def _one_of(name: str, value: object, known: Sequence[object]) -> None:
-    if value not in known:
-        say = ", ".join(map(repr, known))
-        raise InputError(f"{name} is {brief(value)}", f"use one of {say}")
-
-
-def _same_length(where: str, sizes: Mapping[str, int]) -> None:
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise InputError(f"{where}: {found} entries", "give one of each per entry")

@@ -71,18 +71,20 @@ def canvas(
 
 
 def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """Draw straight lines through points; a missing one interrupts.
+    """Draw straight lines through points, each from the one before; a missing one interrupts.
 
     >>> nan = float("nan")
-    >>> path(np.array([0.0, 1, 2, 3]), np.array([5.0, 6.25, nan, 4]))
-    'M0 5L1 6.2M3 4'
+    >>> path(np.array([0.0, 1, 2, 3]), np.array([5.0, 4.25, nan, 4]))
+    'M0 5l1-.8M3 4'
     """
-    text, letter = [], "M"
+    text, before = [], None
     for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        known = a == a and b == b
-        if known:
-            text.append(f"{letter}{_short(a)} {_short(b)}")
-        letter = "L" if known else "M"
+        here = (_tenths(a), _tenths(b)) if a == a and b == b else None
+        if here and before:
+            text.append(f"l{_pair(here[0] - before[0], here[1] - before[1])}")
+        elif here:
+            text.append(f"M{_pair(*here)}")
+        before = here
     return "".join(text)
 
 
@@ -118,6 +120,26 @@ def _advance(sign: str) -> float:
     if east_asian_width(sign) in "WF":
         return 1.05
     return 0.36 if sign in "ijltfrI.,:;|!'()[] " else 0.86 if sign in "mwMW@%—" else 0.62
+
+
+def _tenths(value: float) -> int:
+    return round(10 * float(f"{value:.1f}"))
+
+
+def _pair(a: int, b: int) -> str:
+    """Write two numbers, given in tenths, in as few signs as a path allows.
+
+    >>> _pair(5, -12), _pair(100, 0)
+    ('.5-1.2', '10 0')
+    """
+    first, second = _decimal(a), _decimal(b)
+    return f"{first}{second}" if b < 0 else f"{first} {second}"
+
+
+def _decimal(tenths: int) -> str:
+    whole, part = divmod(abs(tenths), 10)
+    shown = f"{whole or ''}.{part}" if part else str(whole)
+    return f"-{shown}" if tenths < 0 else shown
 
 
 def _short(value: object) -> str:

@@ -11,8 +11,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ruleout.report import charts
+from ruleout.report.cells import cell_view
 from ruleout.report.formats import count, number, percent, text, values
 from ruleout.report.parts import (
+    CellTable,
     Curves,
     Histogram,
     Listing,
@@ -71,6 +73,8 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
             return _listing(part)
         case ScoreTable():
             return fill("scores.html", part=part, key=key, table=score_view(part, colours))
+        case CellTable():
+            return fill("cells.html", part=part, key=key, table=cell_view(part, key, colours))
         case Curves():
             return _curves(part, key, colours)
         case Histogram():

@@ -2,7 +2,7 @@
 
 from ruleout.selection.choosing import DivergedError, choose, split
 from ruleout.selection.criteria import Criterion, Estimate, criterion
-from ruleout.selection.searching import Search, refit_chosen, search
+from ruleout.selection.searching import Search, refit_chosen, search, set_aside
 
 __all__ = [
     "Criterion",
@@ -13,5 +13,6 @@ __all__ = [
     "criterion",
     "refit_chosen",
     "search",
+    "set_aside",
     "split",
 ]

@@ -17,7 +17,7 @@ from ruleout.selection.criteria import criterion as find_criterion
 from ruleout.training import GridFit, Stopping, Trial, Watch, fit_grid
 from ruleout.training.asked import check_seed
 
-__all__ = ["Search", "refit_chosen", "search"]
+__all__ = ["Search", "refit_chosen", "search", "set_aside"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,13 +123,13 @@ def search(
     check_seed(seed)
     judge = criterion if isinstance(criterion, Criterion) else find_criterion(criterion)
     trials = _with_seeds(sets, seed)
-    parts = [split(len(trial.sets), share, seed=int(trial.seed or 0)) for trial in trials]
+    parts = [set_aside(trial, share) for trial in trials]
+    kept = [train for train, _ in parts]
     held = Watch(
-        [trial.sets[aside] for trial, (_, aside) in zip(trials, parts, strict=True)],
+        [aside.sets for _, aside in parts],
         {judge.name: judge.values},
-        rows=[_rows(trial, aside) for trial, (_, aside) in zip(trials, parts, strict=True)],
+        rows=[aside.rows for _, aside in parts],
     )
-    kept = [_part(trial, rows) for trial, (rows, _) in zip(trials, parts, strict=True)]
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
     both = {**(watch or {}), "held out": held}
@@ -161,13 +161,16 @@ def _with_seeds(sets: Any, seed: int) -> list[Trial]:
     ]
 
 
-def _rows(trial: Trial, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    return chosen if trial.rows is None else np.asarray(trial.rows)[chosen]
+def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
+    """Return the part of a trial that trains and the part that chooses, by the trial's seed."""
+    kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0))
+    return _part(trial, kept), _part(trial, aside)
 
 
 def _part(trial: Trial, chosen: NDArray[np.intp]) -> Trial:
+    rows = chosen if trial.rows is None else np.asarray(trial.rows)[chosen]
     weight = None if trial.weight is None else np.asarray(trial.weight)[chosen]
-    return Trial(trial.sets[chosen], _rows(trial, chosen), weight, trial.seed)
+    return Trial(trial.sets[chosen], rows, weight, trial.seed)
 
 
 def _judged(

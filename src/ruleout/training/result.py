@@ -84,7 +84,8 @@ class GridFit:
         def own(values: Any) -> Any:
             return values[range(len(places)), places.tolist()][:, None]
 
-        tensors = [{n: own(v) for n, v in found.items()} for found in self.state["tensors"]]
+        kept = self.state.get("tensors", ())  # nothing where moments were not kept
+        tensors = [{n: own(v) for n, v in found.items()} for found in kept]
         return replace(
             self,
             configurations=[self.configurations[int(places[0])]],
@@ -93,7 +94,7 @@ class GridFit:
             errors={name: own(value) for name, value in self.errors.items()},
             diverged=own(self.diverged),
             stopped=own(self.stopped),
-            state={**self.state, "tensors": tensors},
+            state={**self.state, "tensors": tensors} if tensors else {},
         )
 
     def __repr__(self) -> str:

@@ -1,5 +1,6 @@
 """Charts: numbers in, SVG markup out. Colours are classes; the page's style sheet owns them."""
 
+from ruleout.report.charts.beside import Bar, beside
 from ruleout.report.charts.curves import curves
 from ruleout.report.charts.heat import Heat, heat
 from ruleout.report.charts.histogram import histogram
@@ -10,7 +11,9 @@ from ruleout.report.charts.strip import strip, strip_axis
 
 __all__ = [
     "COLOURS",
+    "Bar",
     "Heat",
+    "beside",
     "curves",
     "end_of",
     "heat",

@@ -23,14 +23,10 @@ def gutter(labels: Sequence[str], least: float = 28) -> float:
 
 def across(scale: Scale, places: Sequence[tuple[float, str]], left: float, right: float) -> Markup:
     """Draw horizontal grid lines with their labels on the left."""
-    lines = [
-        tag("line", x1=left, x2=right, y1=scale(value), y2=scale(value)) for value, _ in places
-    ]
-    labels = [
-        tag("text", label, x=left - 8, y=scale(value) + 4, text_anchor="end")
-        for value, label in places
-    ]
-    return tag("g", *lines, class_="grid") + tag("g", *labels, class_="tick")
+    lines = "".join(f"M{left:.1f} {scale(value):.1f}H{right:.1f}" for value, _ in places)
+    labels = [tag("text", label, x=left - 8, y=scale(value) + 4) for value, label in places]
+    names = tag("g", *labels, class_="tick", text_anchor="end")
+    return tag("path", d=lines, class_="grid") + names
 
 
 def along(
@@ -38,10 +34,10 @@ def along(
 ) -> Markup:
     """Draw the horizontal axis with its labels and its name beneath."""
     start, end = min(scale.start, scale.end), max(scale.start, scale.end)
-    axis = [tag("line", x1=start, x2=end, y1=y, y2=y)]
+    axis = f"M{start:.1f} {y:.1f}H{end:.1f}"
     if marks:
-        axis += [tag("line", x1=scale(v), x2=scale(v), y1=y, y2=y + 4) for v, _ in places]
-    labels = [tag("text", label, x=scale(v), y=y + 18, text_anchor="middle") for v, label in places]
+        axis += "".join(f"M{scale(value):.1f} {y:.1f}v4" for value, _ in places)
+    labels = [tag("text", label, x=scale(value), y=y + 18) for value, label in places]
     middle = tag(
         "text",
         clip(name, end - start, 12),
@@ -50,4 +46,5 @@ def along(
         text_anchor="middle",
         class_="name",
     )
-    return tag("g", *axis, class_="axis") + tag("g", *labels, class_="tick") + middle
+    names = tag("g", *labels, class_="tick", text_anchor="middle")
+    return tag("path", d=axis, class_="axis") + names + middle

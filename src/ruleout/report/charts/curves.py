@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ruleout.report.charts.axes import across, along, gutter
 from ruleout.report.charts.legend import end_of, last_of, style_of
+from ruleout.report.charts.thinning import closest, extremes
 from ruleout.report.formats import labels, values
 from ruleout.report.parts import Curves, Line
 from ruleout.report.scales import Scale, reach, spread, ticks
@@ -29,6 +30,7 @@ class _Plot:
     unit: str
     key: str
     points: int  # most points of a line
+    still: bool  # no legend beside it
     room: float  # for the labels on the right
 
 
@@ -40,6 +42,7 @@ def curves(
     size: tuple[float, float],
     colours: Mapping[str, int],
     on: Collection[str],
+    points: int | None = None,
 ) -> Markup:
     """Draw every line; those named in `on` in colour, with their names where they end.
 
@@ -57,6 +60,8 @@ def curves(
         The colour of each family.
     on
         The names to highlight.
+    points
+        The most points of a line, in a picture that stands without a legend and answers no script.
     """
     low, high = reach(values(chart.y_range)) if chart.y_range else _reach(chart)
     rows = ticks(low, high, 6 if size[1] > 280 else 5)
@@ -70,7 +75,8 @@ def curves(
         Scale(low, high, size[1] - 46, 30),
         chart.unit,
         f"{key}-{kind[0]}",
-        160 if kind == "wide" else 80,
+        points or (160 if kind == "wide" else 80),
+        points is not None,
         room,
     )
     steps = ticks(first, last, 8 if kind == "wide" else 4)
@@ -81,11 +87,17 @@ def curves(
         tag("text", clip(chart.y_label, size[0] - 10), x=0, y=14, class_="name"),
         _window(plot),
     ]
-    about = f"{len(chart.lines)} lines over {chart.x_label}; their last values are listed below."
-    lines = _lines(chart, plot, key, colours, on)
+    parts = [*frame, *_lines(chart, plot, key, colours, on)]
     ends = f"{_GAP} {plot.y.end:g} {plot.y.start:g}"  # the script moves names by the same rule
-    parts = [*frame, *lines]
-    return canvas(plot.key, kind, size, chart.title, about, parts, data_ends=ends)
+    data = None if plot.still else ends
+    return canvas(plot.key, kind, size, chart.title, _about(chart, plot), parts, data_ends=data)
+
+
+def _about(chart: Curves, plot: _Plot) -> str:
+    if not plot.still:
+        return f"{len(chart.lines)} lines over {chart.x_label}; their last values are listed below."
+    ends = [f"{line.name} ends at {last_of(line, plot.unit)}" for line in chart.lines]
+    return f"Over {chart.x_label}: {', '.join(ends)}."
 
 
 def _reach(chart: Curves) -> tuple[float, float]:
@@ -133,24 +145,28 @@ def _lines(
             *_shapes(line, plot, place, dash),
             *_name(line, plot, ends[place], placed.get(place)),
             class_=f"line c{colour}" + (" on" if line.name in on else ""),
-            data_line=f"{key}-{place}",
+            data_line=None if plot.still else f"{key}-{place}",
         )
         drawn.append((line.name in on, group))
     return [group for _, group in sorted(drawn, key=lambda pair: pair[0])]
 
 
 def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Markup]:
-    keep = _keep(values(line.mean), plot.points)
+    choose = closest if plot.still else extremes
+    keep = choose(values(line.mean), plot.points)
     x, y = plot.x.all(values(line.x)[keep]), plot.y.all(values(line.mean)[keep])
     inside = f"url(#{plot.key}-c)"
     shapes = []
     if len(line.low):
         low, high = (plot.y.all(values(side)[keep]) for side in (line.low, line.high))
-        shapes = [tag("path", d=_band(x, low, high), class_="band", clip_path=inside)]
-    stroke = tag("path", d=path(x, y), id=f"{plot.key}-{place}")
+        rough = np.round if plot.still else np.asarray  # a faint area needs no tenth of a pixel
+        outline = _band(rough(x), rough(low), rough(high))
+        shapes = [tag("path", d=outline, class_="band", clip_path=inside)]
+    name = None if plot.still else f"{plot.key}-{place}"
+    stroke = tag("path", d=path(x, y), id=name)
     shapes.append(tag("g", stroke, class_="stroke", clip_path=inside, stroke_dasharray=dash))
     shapes += [tag("circle", cx=x[i], cy=y[i], r=3, class_="lone") for i in _alone(x, y)]
-    return [*shapes, tag("use", href=f"#{plot.key}-{place}", class_="hit")]
+    return [*shapes, tag("use", href=f"#{name}", class_="hit")] if name else shapes
 
 
 def _alone(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
@@ -168,21 +184,6 @@ def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
     ]
     outlines = [path(np.r_[x[i], x[i][::-1]], np.r_[high[i], low[i][::-1]]) + "z" for i in pieces]
     return "".join(outlines)
-
-
-def _keep(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Choose points worth drawing: from each stretch the lowest and the highest, and both ends."""
-    if len(mean) <= most:
-        return np.arange(len(mean))
-    keep = [0, len(mean) - 1]
-    for stretch in np.array_split(np.arange(len(mean)), most // 2 - 1):
-        inside = stretch[np.isfinite(mean[stretch])]
-        keep += (
-            [inside[mean[inside].argmin()], inside[mean[inside].argmax()]]
-            if len(inside)
-            else [stretch[0]]
-        )
-    return np.unique(keep)
 
 
 def _end(line: Line, plot: _Plot) -> float | None:

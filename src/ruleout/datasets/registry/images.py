@@ -1,73 +1,26 @@
-"""Which files make up a data set, where they come from, and what they must hold."""
+"""Images: the idx family, and CIFAR-10 in its binary version."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from ruleout.labels.classes import ClassName
+from ruleout.datasets.registry.kinds import CifarSet, DataFile, IdxSet
 
-__all__ = ["IDX", "DataFile", "IdxSet"]
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file of a data set.
-
-    Parameters
-    ----------
-    folder
-        Where it lies under the data root.
-    name
-        Its name, there and at its source.
-    sha256
-        Of the content, after decompression: packing a file again changes nothing.
-    url
-        The canonical address.
-    shape
-        What the idx header must say.
-
-    Examples
-    --------
-    >>> IDX["mnist"].train_images.url
-    'https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz'
-    """
-
-    folder: str
-    name: str
-    sha256: str
-    url: str
-    shape: tuple[int, ...]
-
-    @property
-    def most(self) -> int:
-        """Bytes that the file can take at most: packing adds less than this to its content."""
-        return math.prod(self.shape) * 101 // 100 + (1 << 16)
-
-
-@dataclass(frozen=True)
-class IdxSet:
-    """Four idx files: images and labels, to train and to test."""
-
-    train_images: DataFile
-    train_labels: DataFile
-    test_images: DataFile
-    test_labels: DataFile
-    classes: tuple[ClassName, ...]
-    source: str
+__all__ = ["CIFAR10", "IDX"]
 
 
 def _files(folder: str, address: str, *sums: str) -> tuple[DataFile, DataFile, DataFile, DataFile]:
     """The four files of the idx family, in the order of :class:`IdxSet`."""
 
     def one(name: str, sha256: str, *shape: int) -> DataFile:
-        return DataFile(folder, name, sha256, address + name, shape)
+        most = math.prod(shape) * 101 // 100 + (1 << 16)  # packing adds less than this
+        return DataFile(folder, name + ".gz", sha256, f"{address}{name}.gz", most, shape, (name,))
 
     return (
-        one("train-images-idx3-ubyte.gz", sums[0], 60_000, 28, 28),
-        one("train-labels-idx1-ubyte.gz", sums[1], 60_000),
-        one("t10k-images-idx3-ubyte.gz", sums[2], 10_000, 28, 28),
-        one("t10k-labels-idx1-ubyte.gz", sums[3], 10_000),
+        one("train-images-idx3-ubyte", sums[0], 60_000, 28, 28),
+        one("train-labels-idx1-ubyte", sums[1], 60_000),
+        one("t10k-images-idx3-ubyte", sums[2], 10_000, 28, 28),
+        one("t10k-labels-idx1-ubyte", sums[3], 10_000),
     )
 
 
@@ -111,3 +64,28 @@ IDX = {
         source="Kuzushiji-MNIST (Clanuwat et al. 2018), the four idx files of CODH.",
     ),
 }
+
+_CIFAR = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_BATCHES = {
+    "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+
+CIFAR10 = CifarSet(
+    archive=DataFile("cifar10", "cifar-10-binary.tar.gz", "", _CIFAR, 1 << 28),
+    batches=tuple(
+        DataFile("cifar10", f"{name}.bin", sha256, _CIFAR, 30_730_000, (10_000, 3073))
+        for name, sha256 in _BATCHES.items()
+    ),
+    inside="cifar-10-batches-bin",
+    classes=(
+        *("airplane", "automobile", "bird", "cat", "deer"),
+        *("dog", "frog", "horse", "ship", "truck"),
+    ),
+    source="CIFAR-10 (Krizhevsky 2009), binary version; each channel less its mean (0.4914, "
+    "0.4822, 0.4465), divided by its standard deviation (0.247, 0.243, 0.261).",
+)

@@ -13,7 +13,7 @@ from ruleout.datasets.errors import DataError
 from ruleout.datasets.registry import DataFile
 from ruleout.labels.atomic import atomic_write
 
-__all__ = ["data_root", "obtain"]
+__all__ = ["data_root", "obtain", "present"]
 
 T = TypeVar("T")
 
@@ -36,16 +36,24 @@ def data_root() -> Path:
     return cache / "ruleout"
 
 
+def present(entry: DataFile, root: Path) -> Path | None:
+    """Return where a file lies under `root`, None if it is absent; its content is not looked at."""
+    for name in (entry.name, *entry.also):
+        path = root / entry.folder / name
+        if os.path.isfile(path):  # False also where looking is not allowed
+            return path
+    return None
+
+
 def obtain(entry: DataFile, root: Path, read: Callable[[Path], T]) -> T:
-    """Read a file under `root`, with or without its ``.gz``; download it first if it is absent.
+    """Read a file under `root`, by whichever of its names; download it first if it is absent.
 
     `read` raises DataError for a file that is not what it should be; such a download is thrown
     away.
     """
+    if (there := present(entry, root)) is not None:
+        return read(there)
     file = root / entry.folder / entry.name
-    for path in (file, file.with_name(entry.name.removesuffix(".gz"))):
-        if os.path.isfile(path):  # False also where looking is not allowed
-            return read(path)
     try:
         return _download(entry, file, read)
     except ImportError:

@@ -1,0 +1,310 @@
+"""The ledger: one SQLite file that holds the record of every spec once.
+
+A record is written in one transaction, so it is there whole or not at all, also after kill -9 or
+with several drivers at work. Which task is being worked on is no entry but a lock (see
+:mod:`~ruleout.experiments.claims`), so a killed driver leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ruleout.experiments import claims
+from ruleout.experiments.records import Record
+from ruleout.experiments.specs import Spec
+from ruleout.labels.errors import InputError
+
+__all__ = ["RETRIES", "Failure", "Ledger"]
+
+#: How often a task that failed is tried again.
+RETRIES = 3
+
+_SCHEMA = 1
+_TABLES = """
+CREATE TABLE tasks (
+    key TEXT PRIMARY KEY, spec TEXT NOT NULL, added TEXT NOT NULL DEFAULT current_timestamp
+) STRICT;
+CREATE TABLE failures (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL REFERENCES tasks, error TEXT NOT NULL,
+    forgiven INTEGER NOT NULL DEFAULT 0, at TEXT NOT NULL DEFAULT current_timestamp
+) STRICT;
+CREATE TABLE records (
+    key TEXT PRIMARY KEY REFERENCES tasks, configurations TEXT NOT NULL, epochs BLOB NOT NULL,
+    about TEXT NOT NULL, at TEXT NOT NULL DEFAULT current_timestamp
+) STRICT;
+CREATE TABLE trials (
+    key TEXT NOT NULL REFERENCES records, trial INTEGER NOT NULL, accuracy REAL,
+    chosen INTEGER NOT NULL, PRIMARY KEY (key, trial)
+) STRICT;
+CREATE TABLE configurations (
+    key TEXT NOT NULL REFERENCES records, trial INTEGER NOT NULL, configuration INTEGER NOT NULL,
+    estimate REAL, error REAL, test REAL, PRIMARY KEY (key, trial, configuration)
+) STRICT;
+CREATE TABLE curves (
+    key TEXT NOT NULL REFERENCES records, name TEXT NOT NULL, trial INTEGER NOT NULL,
+    points BLOB NOT NULL, PRIMARY KEY (key, name, trial)
+) STRICT;
+"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed: how often, and what it said last."""
+
+    spec: Spec
+    times: int
+    error: str
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it is not tried again."""
+        return self.times > RETRIES
+
+
+class Ledger:
+    """A ledger file, made if it is absent.
+
+    Parameters
+    ----------
+    path
+        The SQLite file.
+    make
+        False: raise where there is none.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Ledger(f"{folder}/a.sqlite") as ledger:
+    ...     ledger.add([Spec(dataset="digits", approach="log")])
+    ...     len(ledger.open()), len(ledger.records())
+    (1, 0)
+    """
+
+    def __init__(self, path: str | Path, *, make: bool = True) -> None:
+        self.path = Path(path)
+        if not make and not self.path.is_file():
+            raise InputError(
+                "there is no such ledger", "run `ruleout paper` first, or check the name", file=path
+            )
+        self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+        try:
+            self._open()
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise InputError(
+                f"this is not a ledger ({error})", "name a file that ruleout made", file=path
+            ) from None
+        except InputError:
+            self._database.close()
+            raise
+
+    def _open(self) -> None:
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = FULL")  # what is acknowledged is on disk
+        self._database.execute("PRAGMA foreign_keys = ON")
+        with self._writing():
+            found = int(self._database.execute("PRAGMA user_version").fetchone()[0])
+            if found == 0:
+                if self._rows("SELECT name FROM sqlite_master LIMIT 1"):
+                    raise InputError(
+                        "this database is no ledger", "name another file", file=self.path
+                    )
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    self._database.execute(statement)
+                self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
+        if found > _SCHEMA:
+            raise InputError(
+                f"the ledger has schema {found}, newer than {_SCHEMA}", "update ruleout",
+                file=self.path,
+            )  # fmt: skip
+
+    # ------------------------------------------------------------------ tasks
+
+    def add(self, specs: Sequence[Spec]) -> None:
+        """Add tasks; those that are there stay as they are."""
+        with self._writing():
+            self._many(
+                "INSERT OR IGNORE INTO tasks (key, spec) VALUES (?, ?)",
+                [(spec.key, spec.to_json()) for spec in specs],
+            )
+
+    def claim(self, spec: Spec) -> AbstractContextManager[bool]:
+        """Claim a task while the block runs; False where another process has it."""
+        return claims.claim(self._claims, spec.key)
+
+    def claimed(self) -> set[str]:
+        """Return the keys of the tasks that are being worked on just now, by any process."""
+        return claims.claimed(self._claims)
+
+    @property
+    def _claims(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-claims")
+
+    def open(self, specs: Sequence[Spec] | None = None) -> list[Spec]:
+        """Return the tasks still to do: neither recorded nor given up; those that failed last."""
+        wanted = self.specs() if specs is None else specs
+        done, times = self.done(), {key: n for key, n, _ in self._failed()}
+        left = [one for one in wanted if one.key not in done and times.get(one.key, 0) <= RETRIES]
+        return sorted(left, key=lambda one: times.get(one.key, 0))
+
+    def specs(self) -> list[Spec]:
+        """Return every task, in the order of adding."""
+        return [Spec.from_json(s) for (s,) in self._rows("SELECT spec FROM tasks ORDER BY rowid")]
+
+    def done(self) -> set[str]:
+        """Return the keys of what has been recorded."""
+        return {key for (key,) in self._rows("SELECT key FROM records")}
+
+    def fail(self, spec: Spec, error: str) -> None:
+        """Write down that a task failed."""
+        with self._writing():
+            self._many("INSERT INTO failures (key, error) VALUES (?, ?)", [(spec.key, error)])
+
+    def forgive(self, specs: Sequence[Spec]) -> None:
+        """Try tasks that were given up again; what happened stays written down."""
+        with self._writing():
+            keys = [(spec.key,) for spec in specs]
+            self._many("UPDATE failures SET forgiven = 1 WHERE key = ?", keys)
+
+    def failures(self) -> list[Failure]:
+        """Return the tasks that failed and were not recorded since."""
+        known = {spec.key: spec for spec in self.specs()}
+        done = self.done()
+        return [Failure(known[k], n, error) for k, n, error in self._failed() if k not in done]
+
+    def _failed(self) -> list[tuple[str, int, str]]:
+        """Return key, number of failures, and the error of the last one."""
+        found = self._rows(  # SQLite takes the bare column from the row of max(id)
+            "SELECT key, count(*), error, max(id) FROM failures WHERE NOT forgiven"
+            " GROUP BY key ORDER BY max(id)"
+        )
+        return [(key, times, error) for key, times, error, _ in found]
+
+    # ------------------------------------------------------------------ records
+
+    def write(self, record: Record) -> None:
+        """Write a record; one that is there already stays."""
+        key = record.spec.key
+        self.add([record.spec])
+        with self._writing():
+            if self._rows("SELECT 1 FROM records WHERE key = ?", key):
+                return
+            told = (key, json.dumps(record.configurations), _blob(record.epochs, "<i4"),
+                    json.dumps(dict(record.about), sort_keys=True))  # fmt: skip
+            self._many(
+                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)",
+                [told],
+            )
+            self._many("INSERT INTO trials VALUES (?, ?, ?, ?)", _trials(record))
+            self._many("INSERT INTO configurations VALUES (?, ?, ?, ?, ?, ?)", _grid(record))
+            self._many("INSERT INTO curves VALUES (?, ?, ?, ?)", _curves(record))
+
+    def records(self, keys: Collection[str] | None = None) -> list[Record]:
+        """Return what has been recorded, in the order of the tasks."""
+        found = self._rows(
+            "SELECT key, spec, configurations, epochs, records.about FROM records"
+            " JOIN tasks USING (key) ORDER BY tasks.rowid"
+        )
+        return [self._record(*row) for row in found if keys is None or row[0] in keys]
+
+    def take(self, other: Ledger) -> int:
+        """Copy the records of another ledger that are not here; return how many there were."""
+        missing = other.done() - self.done()
+        for record in other.records(missing):
+            self.write(record)
+        return len(missing)
+
+    def _record(self, key: str, spec: str, grid: str, epochs: bytes, about: str) -> Record:
+        trials = self._rows(
+            "SELECT accuracy, chosen FROM trials WHERE key = ? ORDER BY trial", key
+        )
+        values = self._rows(
+            "SELECT estimate, error, test FROM configurations WHERE key = ?"
+            " ORDER BY trial, configuration", key,
+        )  # fmt: skip
+        table = np.array(values, float).reshape(len(trials), -1, 3)  # NULL becomes NaN
+        curves: dict[str, list[Any]] = {}
+        for name, points in self._rows(
+            "SELECT name, points FROM curves WHERE key = ? ORDER BY name, trial", key
+        ):
+            curves.setdefault(name, []).append(np.frombuffer(points, "<f4"))
+        return Record(
+            spec=Spec.from_json(spec),
+            configurations=json.loads(grid),
+            chosen=np.array([chosen for _, chosen in trials], np.intp),
+            estimates=table[..., 0],
+            errors=table[..., 1],
+            tests=table[..., 2],
+            accuracy=np.array([accuracy for accuracy, _ in trials], float),
+            epochs=np.frombuffer(epochs, "<i4").astype(np.intp),
+            curves={name: np.stack(lines) for name, lines in curves.items()},
+            about=json.loads(about),
+        )
+
+    # ------------------------------------------------------------------ the database
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Everything inside, or nothing; other writers wait."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._database.execute(query, values).fetchall()
+
+    def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._database.executemany(query, rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _blob(values: Any, kind: str) -> bytes:
+    return np.ascontiguousarray(values, np.dtype(kind)).tobytes()
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _trials(record: Record) -> list[tuple[Any, ...]]:
+    both = zip(record.accuracy, record.chosen, strict=True)
+    return [(record.spec.key, t, _number(a), int(c)) for t, (a, c) in enumerate(both)]
+
+
+def _grid(record: Record) -> list[tuple[Any, ...]]:
+    key, shape = record.spec.key, record.estimates.shape
+    tables = (record.estimates, record.errors, record.tests)
+    return [
+        (key, *map(int, place), *(_number(table[place]) for table in tables))
+        for place in np.ndindex(shape)
+    ]
+
+
+def _curves(record: Record) -> list[tuple[Any, ...]]:
+    key = record.spec.key
+    return [
+        (key, name, t, _blob(line, "<f4"))
+        for name, lines in record.curves.items()
+        for t, line in enumerate(lines)
+    ]

@@ -1,0 +1,145 @@
+"""Specs: an experiment as data. One spec is one cell of a table, and one stacked grid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from ruleout.experiments.protocols import protocol
+from ruleout.labels.errors import InputError, brief
+
+__all__ = ["FEATURES", "Spec"]
+
+#: How features are handed to a model.
+FEATURES = ("raw", "standardised")
+
+#: What names the cell of a table; all else is its setting, the same for a whole table.
+_CELL = ("dataset", "model", "approach", "law")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """All that decides the numbers of a cell, and nothing else; not where it is computed.
+
+    Attributes
+    ----------
+    dataset, model, approach, law
+        The cell: names as :func:`ruleout.datasets.load`, :func:`ruleout.models.build`,
+        :func:`ruleout.approach` and :func:`ruleout.size_law` know them. The approach is the row of
+        the table; the protocol says which form of it runs.
+    protocol
+        ``released`` or ``text``.
+    features
+        ``raw``, or ``standardised``: every feature with mean 0 and standard deviation 1 over the
+        training rows of the trial.
+    grid
+        ``"paper"``, or JSON text of the values by name.
+    criterion, share
+        What chooses a configuration, and on which share of the training rows.
+    per_trial
+        Whether every trial chooses for itself; otherwise the mean over trials decides.
+    trials, epochs, batch_size
+        Of the training.
+    average
+        Over how many last epochs accuracies and the criterion are averaged.
+    test_share
+        Of the rows, for data sets without official test rows.
+    seed
+        Of splits, label sets, first weights and batch order; approaches share them.
+    precision
+        As for :func:`ruleout.fit_grid`.
+
+    Examples
+    --------
+    >>> spec = Spec(dataset="yeast", approach="log", trials=2)
+    >>> spec.key[:8] == Spec(dataset="yeast", approach="log", trials=2).key[:8]
+    True
+    >>> spec.key == Spec(dataset="yeast", approach="log", trials=3).key
+    False
+    """
+
+    dataset: str
+    approach: str
+    model: str = "linear"
+    law: str = "released"
+    protocol: str = "released"
+    features: str = "raw"
+    grid: str = "paper"
+    criterion: str = "accuracy"
+    share: float = 0.1
+    per_trial: bool = False
+    trials: int = 5
+    epochs: int = 250
+    batch_size: int = 256
+    average: int = 10
+    test_share: float = 0.1
+    seed: int = 0
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        protocol(self.protocol)
+        if self.features not in FEATURES:
+            raise InputError(
+                f"features are {brief(self.features)}", f"say {' or '.join(map(repr, FEATURES))}"
+            )
+        if not 1 <= self.average <= self.epochs:
+            raise InputError(
+                f"the last {self.average} of {self.epochs} epochs cannot be averaged",
+                "give at least as many epochs",
+            )
+
+    @property
+    def values(self) -> Any:
+        """The grid as :func:`ruleout.fit_grid` takes it."""
+        return self.grid if self.grid == "paper" else json.loads(self.grid)
+
+    @property
+    def runs(self) -> str:
+        """The name of the approach that is trained."""
+        return protocol(self.protocol).runs(self.approach)
+
+    @property
+    def sizes(self) -> str:
+        """How the paper's tables name the law."""
+        fixed = self.law.startswith("fixed:")
+        return f"s={self.law[6:]}" if fixed else "uniform-over-sets"
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """All but the cell: what every cell of one table shares."""
+        told = {name: value for name, value in asdict(self).items() if name not in _CELL}
+        return told | {"law": "fixed" if self.law.startswith("fixed:") else self.law}
+
+    @cached_property
+    def key(self) -> str:
+        """The hash of everything above."""
+        return sha256(self.to_json().encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """Return the spec as text, always the same for the same spec."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Spec:
+        """Read what :meth:`to_json` wrote.
+
+        >>> spec = Spec(dataset="yeast", approach="log")
+        >>> Spec.from_json(spec.to_json()) == spec
+        True
+        """
+        found: Mapping[str, Any] = json.loads(text)
+        unknown = sorted(set(found) - {one.name for one in fields(cls)})
+        if unknown:
+            raise InputError(
+                f"a spec has the unknown name {brief(unknown[0])}",
+                "it was written by a newer version of ruleout: update it",
+            )
+        return cls(**found)
+
+    def __str__(self) -> str:
+        sizes = f", {self.sizes}" if self.law.startswith("fixed:") else ""
+        return f"{self.dataset}, {self.model}, {self.approach}{sizes}"
