@@ -15,7 +15,9 @@ from ruleout.cli.doctor import doctor
 from ruleout.cli.draw import draw
 from ruleout.cli.evaluate import evaluate
 from ruleout.cli.fit import fit
+from ruleout.cli.paper import paper
 from ruleout.cli.predict import predict
+from ruleout.cli.report import report
 from ruleout.cli.resolve import resolve
 
 __all__ = ["app"]
@@ -26,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, doctor):
+for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, paper, report, doctor):
     app.command()(command)
 app.add_typer(data, name="data")
 

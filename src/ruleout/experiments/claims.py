@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -32,7 +32,6 @@ def claim(folder: Path, key: str) -> Iterator[bool]:
     if fcntl is None:
         yield True
         return
-    folder.mkdir(parents=True, exist_ok=True)
     handle = _locked(folder / key)
     if handle is None:
         yield False
@@ -42,6 +41,8 @@ def claim(folder: Path, key: str) -> Iterator[bool]:
     finally:
         (folder / key).unlink(missing_ok=True)  # while the lock is held: see _locked
         os.close(handle)
+        with suppress(OSError):  # others have claims there
+            folder.rmdir()
 
 
 def claimed(folder: Path) -> set[str]:
@@ -71,15 +72,17 @@ def _locked(file: Path) -> int | None:
     A file that was removed between opening and locking is nobody's; then a new one is made.
     """
     while True:
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:  # the folder was removed meanwhile
+            continue
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
             return None
-        try:
+        with suppress(FileNotFoundError):
             if os.stat(file).st_ino == os.fstat(handle).st_ino:
                 return handle
-        except FileNotFoundError:
-            pass
         os.close(handle)

@@ -223,9 +223,7 @@ class Ledger:
         return len(missing)
 
     def _record(self, key: str, spec: str, grid: str, epochs: bytes, about: str) -> Record:
-        trials = self._rows(
-            "SELECT accuracy, chosen FROM trials WHERE key = ? ORDER BY trial", key
-        )
+        trials = self._rows("SELECT accuracy, chosen FROM trials WHERE key = ? ORDER BY trial", key)
         values = self._rows(
             "SELECT estimate, error, test FROM configurations WHERE key = ?"
             " ORDER BY trial, configuration", key,

@@ -44,9 +44,7 @@ def stream(seed: int, trial: int, purpose: int) -> int:
 
 def prepare(spec: Spec) -> Prepared:
     """Load the data of a spec, split them and draw label sets; the last few are remembered."""
-    return _prepared(
-        spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed
-    )
+    return _prepared(spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed)
 
 
 @lru_cache(maxsize=1)
@@ -90,7 +88,9 @@ def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
     """Scale features by the training rows of each trial, which so gets a copy of its own."""
     if data.test is not None:
         mean, std = _moments(data.x_train)
-        x, test = (((part - mean) / std).astype(np.float32) for part in (data.x_train, data.x_test))
+        x, test = (
+            ((part - mean) / std).astype(np.float32) for part in (data.x_train, data.test[0])
+        )
         return replace(data, x_train=x, x_test=test), parts
     n = len(data.y_train)
     copies, moved = [], []
@@ -106,4 +106,3 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.fl
     """Return mean and standard deviation of each feature; a constant one is left as it is."""
     mean, std = x.mean(0, dtype=np.float64), x.std(0, dtype=np.float64)
     return mean, np.where(std > 0, std, 1.0)
-

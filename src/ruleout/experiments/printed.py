@@ -35,6 +35,9 @@ DATASETS = {
 MODELS = {"linear": "linear", "mlp": "mlp", "resnet": "resnet32", "densenet": "densenet22"}
 
 
+_KEY = ("table", "dataset", "model", "sizes", "group", "approach")
+
+
 @dataclass(frozen=True)
 class Printed:
     """One accuracy as printed, in percent; the first six names say which."""
@@ -82,7 +85,7 @@ def printed() -> tuple[Printed, ...]:
     rows = csv.DictReader(text.splitlines())
     return tuple(
         Printed(
-            *(row[name] for name in ("table", "dataset", "model", "sizes", "group", "approach")),
+            **{name: row[name] for name in _KEY},
             mean=float(row["mean"]),
             std=float(row["std"]),
             marked_worse=row["marked_worse_than_ours"] == "yes",

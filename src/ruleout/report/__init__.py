@@ -5,7 +5,7 @@ page, :func:`write` saves it. A :class:`CellTable` is also written by :func:`lat
 :func:`markdown`, :func:`csv` and :func:`text`. No torch, no matplotlib, and no request to anywhere.
 """
 
-from ruleout.report.celltable import CellTable, TableCell, TableRow
+from ruleout.report.celltable import CellTable, TableCell, TableRow, Verdict
 from ruleout.report.forms import csv, latex, markdown, text
 from ruleout.report.page import render, write
 from ruleout.report.parts import (
@@ -39,6 +39,7 @@ __all__ = [
     "Section",
     "TableCell",
     "TableRow",
+    "Verdict",
     "csv",
     "latex",
     "markdown",

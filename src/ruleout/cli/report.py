@@ -1,0 +1,49 @@
+"""``ruleout report``: pages, tables and figures from ledgers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ruleout.cli.common import check_folder, friendly, parse_names
+
+__all__ = ["report"]
+
+
+@friendly()
+def report(
+    ledgers: Annotated[
+        list[Path],
+        typer.Argument(metavar="LEDGER…", help="Ledgers, or folders of their Parquet files."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            metavar="A,B,…",
+            help="html, latex, markdown, csv, parquet, png, pdf. By default all.",
+        ),
+    ] = None,
+) -> None:
+    """Write what ledgers hold: a page, tables in the paper's shape, figures, data files.
+
+    Nothing is computed. Of several ledgers each cell counts once.
+    """
+    from ruleout.experiments import FORMATS, gather, write_report
+    from ruleout.labels.errors import nearest
+
+    wanted = parse_names(formats) if formats else list(FORMATS)
+    for name in wanted:
+        if name not in FORMATS:
+            say = nearest(name, FORMATS, f"say {', '.join(FORMATS)}")
+            raise typer.BadParameter(f"unknown format {name!r}; {say}")
+    check_folder(out)
+    held = gather(*ledgers)
+    made = write_report(held, out, wanted)
+    left = len(held.specs) - len(held.records)
+    typer.echo(f"{len(held.records)} cells" + (f", {left} without a result" if left else ""))
+    for file in made:
+        typer.echo(str(file))

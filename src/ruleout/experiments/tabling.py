@@ -1,0 +1,239 @@
+"""From records to tables in the paper's shape, with tests of significance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ruleout.comparison.statistics import holm, mark, paired_t_test
+from ruleout.experiments.holdings import Holdings
+from ruleout.experiments.printed import label_of, printed_for
+from ruleout.experiments.protocols import protocol
+from ruleout.experiments.records import Record
+from ruleout.experiments.specs import Spec
+from ruleout.experiments.verdicts import verdict
+from ruleout.methods import PAPER, Approach, approach
+from ruleout.report import CellTable, Line, TableCell, TableRow
+from ruleout.report.formats import duration
+
+__all__ = ["OURS", "PaperTable", "paper_tables"]
+
+#: The paper's own approaches: the better one is what the others are tested against.
+OURS = ("exp", "log")
+
+_USUAL = Spec(dataset="", approach="").setting
+_UNNAMED = ("precision", "law", "protocol")  # told beneath the table
+
+
+class PaperTable(NamedTuple):
+    """A table and the records it was made from."""
+
+    cells: CellTable
+    records: list[Record]
+
+
+def paper_tables(held: Holdings) -> list[PaperTable]:
+    """Return a table for each group of tasks that share table and setting."""
+    groups: dict[tuple[str, str], list[Spec]] = {}
+    for spec in held.specs:
+        groups.setdefault((_table_of(spec), repr(spec.setting)), []).append(spec)
+    names: set[str] = set()
+    made = []
+    for (table, _), specs in groups.items():
+        name = _name(table, specs[0], names)
+        names.add(name)
+        made.append(_made(name, table, specs, held.only(specs)))
+    return made
+
+
+def _table_of(spec: Spec) -> str:
+    found = printed_for(spec)
+    return "own" if found is None else found.table
+
+
+def _name(table: str, spec: Spec, taken: set[str]) -> str:
+    """Return a name for files: the table, and what is unusual about its setting."""
+    changed = {n: v for n, v in spec.setting.items() if v != _USUAL[n] and n not in _UNNAMED}
+    parts = [table.replace("_", "-")] + ([spec.protocol] if spec.protocol != "released" else [])
+    for name, value in changed.items():
+        word = "per-trial" if name == "per_trial" else str(value)
+        parts.append(word if name in ("features", "per_trial") else _short(name, value))
+    name = "-".join(parts)
+    more = (f"{name}-{end}" for end in (spec.precision, *range(2, 99)))
+    return name if name not in taken else next(one for one in more if one not in taken)
+
+
+def _short(name: str, value: Any) -> str:
+    """Return a part of a file's name: a setting and its value, without odd characters."""
+    text = "own" if name == "grid" else f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{name.replace('_', '-')}-{text}"
+
+
+def _made(name: str, table: str, specs: list[Spec], held: Holdings) -> PaperTable:
+    columns = list(dict.fromkeys((s.dataset, s.model, s.law) for s in specs))
+    rows = sorted(dict.fromkeys(s.approach for s in specs), key=_order)
+    cells = _cells(held)
+    laid = {(s.dataset, s.model, s.law, s.approach): cells[s.key] for s in specs}
+    absent = TableCell(None, note="not asked for")
+    grid = {row: [laid.get((*column, row), absent) for column in columns] for row in rows}
+    return PaperTable(
+        CellTable(
+            _title(table, specs[0]),
+            [_label(*column, specs) for column in columns],
+            [TableRow(_family(row), _approach(row).label, grid[row]) for row in rows],
+            ours=[_ours(held.records, column) for column in columns],
+            note=protocol(specs[0].protocol).about,
+            name=name,
+            compared=specs[0].features == "raw",
+        ),
+        list(held.records),
+    )
+
+
+# ---------------------------------------------------------------------- names
+
+
+def _approach(name: str) -> Approach:
+    return approach(name)
+
+
+def _family(name: str) -> str:
+    return _approach(name).family
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Order rows as the paper does: EXP first, then LOG and the rest."""
+    listed = ["exp", "log", *PAPER[2:]]
+    return (listed.index(name) if name in listed else len(listed), name)
+
+
+def _label(dataset: str, model: str, law: str, specs: list[Spec]) -> str:
+    """Return the head of a column, with what tells it from the others."""
+    sizes = {spec.law for spec in specs}
+    if law.startswith("fixed:") and len({spec.dataset for spec in specs}) == 1:
+        return f"s = {law[6:]}"
+    models = {spec.model for spec in specs if spec.dataset == dataset}
+    more = [model] if len(models) > 1 else []
+    more += [law] if len(sizes) > 1 else []
+    return " ".join([label_of(dataset), *(f"({one})" for one in more)])
+
+
+def _title(table: str, spec: Spec) -> str:
+    models = {"linear": "a linear model", "mlp": "an MLP", "resnet": "a ResNet", "own": spec.model}
+    known = {
+        "uci": "UCI data sets, linear model",
+        "linear": "Benchmark data sets, linear model",
+        "deep": "Benchmark data sets, neural networks",
+        "fixed_linear": "Kuzushiji, every set of size s, linear model",
+        "fixed_mlp": "Kuzushiji, every set of size s, MLP",
+    }
+    what = known.get(table, models.get(table, spec.model))
+    features = ", standardised features" if spec.features == "standardised" else ""
+    return f"{what}{features}"
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def _cells(held: Holdings) -> dict[str, TableCell]:
+    """Return the cell of every task, tested against ours within its column."""
+    cells = {spec.key: TableCell(None, note="not run yet") for spec in held.specs}
+    for failure in held.failures:
+        times = f"failed {failure.times} time{'s' if failure.times > 1 else ''}"
+        cells[failure.spec.key] = TableCell(None, note=f"{times}: {failure.error}")
+    columns: dict[tuple[str, str, str], list[Record]] = {}
+    for record in held.records:
+        spec = record.spec
+        columns.setdefault((spec.dataset, spec.model, spec.law), []).append(record)
+    for records in columns.values():
+        cells |= _tested(records)
+    return {key: _beside_paper(cell, key, held) for key, cell in cells.items()}
+
+
+def _tested(records: list[Record]) -> dict[str, TableCell]:
+    """Return the cells of one column, with p-values, marks and the best of them."""
+    alive = [record for record in records if math.isfinite(record.mean)]
+    best = max((round(record.mean, 4) for record in alive), default=math.nan)
+    cells = {r.spec.key: replace(_cell(r), best=round(r.mean, 4) == best) for r in records}
+    rivals = [record for record in alive if record.spec.approach in OURS]
+    if not rivals:
+        return cells
+    ours = max(rivals, key=lambda record: record.mean)
+    others = [record for record in alive if record is not ours]
+    raw = [paired_t_test(ours.accuracy, other.accuracy) for other in others]
+    for other, p, fair in zip(others, raw, holm(raw).tolist(), strict=True):
+        cells[other.spec.key] = replace(
+            cells[other.spec.key],
+            p_value=_known(p),
+            p_holm=_known(fair),
+            mark=mark(ours.mean, other.mean, p),
+            holm=mark(ours.mean, other.mean, fair),
+        )
+    return cells
+
+
+def _ours(records: Iterable[Record], column: tuple[str, str, str]) -> str:
+    """Return the row that a column is tested against; empty where there is none."""
+    place = [r for r in records if (r.spec.dataset, r.spec.model, r.spec.law) == column]
+    rivals = [r for r in place if r.spec.approach in OURS and math.isfinite(r.mean)]
+    return _approach(max(rivals, key=lambda r: r.mean).spec.approach).label if rivals else ""
+
+
+def _cell(record: Record) -> TableCell:
+    if not math.isfinite(record.mean):
+        return TableCell(None, note="training diverged in some trial", facts=_facts(record))
+    return TableCell(
+        record.mean,
+        _known(record.std),
+        verdict=verdict(record) if record.spec.features == "raw" else "",
+        trials=record.accuracy.tolist(),
+        chosen=_chosen(record),
+        facts=_facts(record),
+        curves=[_line(record, name) for name in ("test", "train")],
+    )
+
+
+def _beside_paper(cell: TableCell, key: str, held: Holdings) -> TableCell:
+    spec = next(spec for spec in held.specs if spec.key == key)
+    found = printed_for(spec)
+    if found is None or spec.features != "raw":
+        return cell
+    return replace(cell, paper_mean=found.mean / 100, paper_std=found.std / 100)
+
+
+def _chosen(record: Record) -> dict[str, object]:
+    settings = [record.configurations[int(c)] for c in record.chosen]
+    return {name.replace("_", " "): _same([one[name] for one in settings]) for name in settings[0]}
+
+
+def _same(values: list[Any]) -> object:
+    return values[0] if len(set(values)) == 1 else " / ".join(f"{value:g}" for value in values)
+
+
+def _facts(record: Record) -> Mapping[str, object]:
+    about, (best, setting) = record.about, record.oracle
+    where = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in setting.items())
+    return {
+        "Criterion of the choice, held out": f"{100 * record.estimate:.2f} %",
+        "Best on test rows before refit (true labels)": f"{100 * best:.2f} % ({where})",
+        "Form that ran": record.spec.runs,
+        "Models trained": f"{about.get('models', 0)}, of which {about.get('diverged', 0)} diverged",
+        "Time": duration(record.seconds),
+        "Device": f"{about.get('device_name', '')} ({record.spec.precision})",
+        "Key": record.spec.key[:16],
+    }
+
+
+def _line(record: Record, name: str) -> Line:
+    points = record.curves[name].astype(float)
+    mean, std = points.mean(0), points.std(0, ddof=1) if len(points) > 1 else points.std(0)
+    label = {"test": "test accuracy", "train": "training accuracy"}[name]
+    return Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
