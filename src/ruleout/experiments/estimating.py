@@ -97,6 +97,7 @@ def _probe(spec: Spec, device: str | None) -> float:
         )  # fmt: skip
         return time.perf_counter() - began
 
+    seconds(1)  # the first run also loads what others find loaded
     first = seconds(1)
     epoch = max(seconds(3) - first, 0.0) / 2 or first
     return _BESIDES * epoch * spec.epochs * len(data.trials[0].sets) / rows / cost(plain)

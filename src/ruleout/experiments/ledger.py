@@ -37,20 +37,22 @@ CREATE TABLE failures (
     forgiven INTEGER NOT NULL DEFAULT 0, at TEXT NOT NULL DEFAULT current_timestamp
 ) STRICT;
 CREATE TABLE records (
-    key TEXT PRIMARY KEY REFERENCES tasks, configurations TEXT NOT NULL, epochs BLOB NOT NULL,
-    about TEXT NOT NULL, at TEXT NOT NULL DEFAULT current_timestamp
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE REFERENCES tasks,
+    configurations TEXT NOT NULL, epochs BLOB NOT NULL, about TEXT NOT NULL,
+    at TEXT NOT NULL DEFAULT current_timestamp
 ) STRICT;
 CREATE TABLE trials (
-    key TEXT NOT NULL REFERENCES records, trial INTEGER NOT NULL, accuracy REAL,
-    chosen INTEGER NOT NULL, PRIMARY KEY (key, trial)
-) STRICT;
+    record INTEGER NOT NULL REFERENCES records, trial INTEGER NOT NULL, accuracy REAL,
+    chosen INTEGER NOT NULL, PRIMARY KEY (record, trial)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE configurations (
-    key TEXT NOT NULL REFERENCES records, trial INTEGER NOT NULL, configuration INTEGER NOT NULL,
-    estimate REAL, error REAL, test REAL, PRIMARY KEY (key, trial, configuration)
-) STRICT;
+    record INTEGER NOT NULL REFERENCES records, trial INTEGER NOT NULL,
+    configuration INTEGER NOT NULL, estimate REAL, error REAL, test REAL,
+    PRIMARY KEY (record, trial, configuration)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE curves (
-    key TEXT NOT NULL REFERENCES records, name TEXT NOT NULL, trial INTEGER NOT NULL,
-    points BLOB NOT NULL, PRIMARY KEY (key, name, trial)
+    record INTEGER NOT NULL REFERENCES records, name TEXT NOT NULL, trial INTEGER NOT NULL,
+    points BLOB NOT NULL, PRIMARY KEY (record, name, trial)
 ) STRICT;
 """
 
@@ -199,21 +201,20 @@ class Ledger:
                 return
             told = (key, json.dumps(record.configurations), _blob(record.epochs, "<i4"),
                     json.dumps(dict(record.about), sort_keys=True))  # fmt: skip
-            self._many(
-                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)",
-                [told],
-            )
-            self._many("INSERT INTO trials VALUES (?, ?, ?, ?)", _trials(record))
-            self._many("INSERT INTO configurations VALUES (?, ?, ?, ?, ?, ?)", _grid(record))
-            self._many("INSERT INTO curves VALUES (?, ?, ?, ?)", _curves(record))
+            number = self._database.execute(
+                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)", told
+            ).lastrowid
+            for table, rows in _rows_of(record).items():
+                marks = ", ".join("?" * (1 + len(rows[0])))
+                self._many(f"INSERT INTO {table} VALUES ({marks})", [(number, *r) for r in rows])
 
     def records(self, keys: Collection[str] | None = None) -> list[Record]:
         """Return what has been recorded, in the order of the tasks."""
         found = self._rows(
-            "SELECT key, spec, configurations, epochs, records.about FROM records"
+            "SELECT key, id, spec, configurations, epochs, about FROM records"
             " JOIN tasks USING (key) ORDER BY tasks.rowid"
         )
-        return [self._record(*row) for row in found if keys is None or row[0] in keys]
+        return [self._record(*row[1:]) for row in found if keys is None or row[0] in keys]
 
     def take(self, other: Ledger) -> int:
         """Copy the records of another ledger that are not here; return how many there were."""
@@ -222,16 +223,18 @@ class Ledger:
             self.write(record)
         return len(missing)
 
-    def _record(self, key: str, spec: str, grid: str, epochs: bytes, about: str) -> Record:
-        trials = self._rows("SELECT accuracy, chosen FROM trials WHERE key = ? ORDER BY trial", key)
+    def _record(self, number: int, spec: str, grid: str, epochs: bytes, about: str) -> Record:
+        trials = self._rows(
+            "SELECT accuracy, chosen FROM trials WHERE record = ? ORDER BY trial", number
+        )
         values = self._rows(
-            "SELECT estimate, error, test FROM configurations WHERE key = ?"
-            " ORDER BY trial, configuration", key,
+            "SELECT estimate, error, test FROM configurations WHERE record = ?"
+            " ORDER BY trial, configuration", number,
         )  # fmt: skip
         table = np.array(values, float).reshape(len(trials), -1, 3)  # NULL becomes NaN
         curves: dict[str, list[Any]] = {}
         for name, points in self._rows(
-            "SELECT name, points FROM curves WHERE key = ? ORDER BY name, trial", key
+            "SELECT name, points FROM curves WHERE record = ? ORDER BY name, trial", number
         ):
             curves.setdefault(name, []).append(np.frombuffer(points, "<f4"))
         return Record(
@@ -285,24 +288,19 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _trials(record: Record) -> list[tuple[Any, ...]]:
+def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of each table that hold a record, without its number."""
     both = zip(record.accuracy, record.chosen, strict=True)
-    return [(record.spec.key, t, _number(a), int(c)) for t, (a, c) in enumerate(both)]
-
-
-def _grid(record: Record) -> list[tuple[Any, ...]]:
-    key, shape = record.spec.key, record.estimates.shape
     tables = (record.estimates, record.errors, record.tests)
-    return [
-        (key, *map(int, place), *(_number(table[place]) for table in tables))
-        for place in np.ndindex(shape)
-    ]
-
-
-def _curves(record: Record) -> list[tuple[Any, ...]]:
-    key = record.spec.key
-    return [
-        (key, name, t, _blob(line, "<f4"))
-        for name, lines in record.curves.items()
-        for t, line in enumerate(lines)
-    ]
+    return {
+        "trials": [(t, _number(a), int(c)) for t, (a, c) in enumerate(both)],
+        "configurations": [
+            (*map(int, place), *(_number(table[place]) for table in tables))
+            for place in np.ndindex(record.estimates.shape)
+        ],
+        "curves": [
+            (name, t, _blob(line, "<f4"))
+            for name, lines in record.curves.items()
+            for t, line in enumerate(lines)
+        ],
+    }

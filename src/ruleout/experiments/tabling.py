@@ -11,7 +11,7 @@ import numpy as np
 
 from ruleout.comparison.statistics import holm, mark, paired_t_test
 from ruleout.experiments.holdings import Holdings
-from ruleout.experiments.printed import label_of, printed_for
+from ruleout.experiments.printed import DATASETS, label_of, printed_for
 from ruleout.experiments.protocols import protocol
 from ruleout.experiments.records import Record
 from ruleout.experiments.specs import Spec
@@ -74,7 +74,7 @@ def _short(name: str, value: Any) -> str:
 
 
 def _made(name: str, table: str, specs: list[Spec], held: Holdings) -> PaperTable:
-    columns = list(dict.fromkeys((s.dataset, s.model, s.law) for s in specs))
+    columns = sorted(dict.fromkeys((s.dataset, s.model, s.law) for s in specs), key=_place)
     rows = sorted(dict.fromkeys(s.approach for s in specs), key=_order)
     cells = _cells(held)
     laid = {(s.dataset, s.model, s.law, s.approach): cells[s.key] for s in specs}
@@ -109,6 +109,12 @@ def _order(name: str) -> tuple[int, str]:
     """Order rows as the paper does: EXP first, then LOG and the rest."""
     listed = ["exp", "log", *PAPER[2:]]
     return (listed.index(name) if name in listed else len(listed), name)
+
+
+def _place(column: tuple[str, str, str]) -> tuple[int, tuple[str, str, str]]:
+    """Order columns as the paper does; data sets of our own come last."""
+    known = list(DATASETS.values())
+    return (known.index(column[0]) if column[0] in known else len(known), column)
 
 
 def _label(dataset: str, model: str, law: str, specs: list[Spec]) -> str:

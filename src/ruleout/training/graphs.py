@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,6 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["Graphs"]
 
 _WARM = 3  # steps before a capture, as PyTorch asks for
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from freeing graphs of earlier runs just now: a capture does not allow it."""
+    working = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if working:
+            gc.enable()
 
 
 class Graphs:
@@ -49,7 +65,8 @@ class Graphs:
                 self.place.copy_(copies[0])
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # The thread that lays out the next epoch may take pinned memory meanwhile.
+        with _uncollected(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._step(shape)
         for tensor, copy in zip(held, copies, strict=True):
             tensor.copy_(copy)
