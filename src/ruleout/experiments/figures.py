@@ -58,9 +58,12 @@ def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
     found: dict[str, list[Record]] = {}
     for record in records:
         spec = record.spec
-        if spec.approach in LOSSES and not spec.law.startswith("fixed:"):
+        drawn = spec.approach in LOSSES and not spec.law.startswith("fixed:")
+        if drawn and {"test", "train"} <= record.curves.keys():
             own = "" if spec.features == "raw" else ", standardised"
-            found.setdefault(f"{label_of(spec.dataset)}, {spec.model}{own}", []).append(record)
+            panel = found.setdefault(f"{label_of(spec.dataset)}, {spec.model}{own}", [])
+            if spec.approach not in {one.spec.approach for one in panel}:  # of the first setting
+                panel.append(record)
     return found
 
 

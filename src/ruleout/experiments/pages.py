@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ruleout.experiments.findings import findings
 from ruleout.experiments.holdings import Holdings
 from ruleout.experiments.records import Record
 from ruleout.experiments.tabling import PaperTable, paper_tables
@@ -89,6 +90,8 @@ def _section(table: PaperTable) -> Section:
     told = count(table.records)
     if table.cells.compared and told["run"]:
         parts.insert(0, Note(f"Beside the paper: {tally(told)}."))
+        said = [(one.claim, f"{one.holds}: {one.counts}") for one in findings(table.records)]
+        parts.append(Listing("What the paper says of this table, asked of ours", said))
     return Section(table.cells.title, parts, text=_setting(table))
 
 

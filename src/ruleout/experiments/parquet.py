@@ -28,19 +28,22 @@ __all__ = ["read", "write"]
 _NAMES = ("cells", "trials", "configurations", "curves")
 
 
-def write(records: Sequence[Record], folder: str | Path) -> list[Path]:
-    """Write records to a folder; the same records always give the same files."""
+def write(records: Sequence[Record], folder: str | Path, *, curves: bool = True) -> list[Path]:
+    """Write records to a folder; the same records always give the same files.
+
+    Without curves, which are most of it, figures cannot be drawn from the folder.
+    """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     made = []
-    for name, table in zip(_NAMES, _tables(records), strict=True):
+    for name, table in zip(_NAMES, _tables(records, curves), strict=True):
         made.append(place / f"{name}.parquet")
         with atomic_write(made[-1]) as out:
             pq.write_table(table, out, compression="zstd", compression_level=19)
     return made
 
 
-def _tables(records: Sequence[Record]) -> list[pa.Table]:
+def _tables(records: Sequence[Record], drawn: bool) -> list[pa.Table]:
     cells, trials, tried, curves = [], [], [], []
     for r in records:
         key = r.spec.key
@@ -53,7 +56,7 @@ def _tables(records: Sequence[Record]) -> list[pa.Table]:
                 values = {"estimate": r.estimates, "error": r.errors, "test": r.tests}
                 told = own | {"configuration": c} | setting
                 tried.append(told | {name: table[t, c] for name, table in values.items()})
-            for name, lines in r.curves.items():
+            for name, lines in r.curves.items() if drawn else ():
                 curves.append(own | {"name": name, "points": lines[t]})
     points = pa.schema(
         [("key", pa.string()), ("trial", pa.int64()), ("name", pa.string()),
@@ -70,7 +73,7 @@ def read(folder: str | Path) -> list[Record]:
     try:
         cells, *parts = tables
         grouped = [_by_key(rows) for rows in parts]
-        return [_record(cell, *(part[cell["key"]] for part in grouped)) for cell in cells]
+        return [_record(one, *(part.get(one["key"], []) for part in grouped)) for one in cells]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"these files are not a ledger ({type(error).__name__}: {error})",

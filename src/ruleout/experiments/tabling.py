@@ -16,7 +16,7 @@ from ruleout.experiments.protocols import protocol
 from ruleout.experiments.records import Record
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.verdicts import verdict
-from ruleout.methods import PAPER, Approach, approach
+from ruleout.methods import PAPER, approach
 from ruleout.report import CellTable, Line, TableCell, TableRow
 from ruleout.report.formats import duration
 
@@ -30,24 +30,27 @@ _UNNAMED = ("precision", "law", "protocol")  # told beneath the table
 
 
 class PaperTable(NamedTuple):
-    """A table and the records it was made from."""
+    """A table, the records it was made from, and what is unusual about its setting."""
 
     cells: CellTable
     records: list[Record]
+    setting: str
 
 
 def paper_tables(held: Holdings) -> list[PaperTable]:
-    """Return a table for each group of tasks that share table and setting."""
+    """Return a table for each group of tasks that share table and setting, the usual ones first."""
     groups: dict[tuple[str, str], list[Spec]] = {}
     for spec in held.specs:
         groups.setdefault((_table_of(spec), repr(spec.setting)), []).append(spec)
-    names: set[str] = set()
+    taken: set[tuple[str, str]] = set()
     made = []
     for (table, _), specs in groups.items():
-        name = _name(table, specs[0], names)
-        names.add(name)
-        made.append(_made(name, table, specs, held.only(specs)))
-    return made
+        words = _unusual(specs[0])
+        more = ([*words, str(end)] for end in (specs[0].precision, *range(2, 99)))
+        setting = next(one for one in map("-".join, [words, *more]) if (table, one) not in taken)
+        taken.add((table, setting))
+        made.append(_made(table, setting, specs, held.only(specs)))
+    return sorted(made, key=lambda one: bool(one.setting))
 
 
 def _table_of(spec: Spec) -> str:
@@ -55,25 +58,17 @@ def _table_of(spec: Spec) -> str:
     return "own" if found is None else found.table
 
 
-def _name(table: str, spec: Spec, taken: set[str]) -> str:
-    """Return a name for files: the table, and what is unusual about its setting."""
+def _unusual(spec: Spec) -> list[str]:
+    """Return what is unusual about a setting, in words that file names can hold."""
     changed = {n: v for n, v in spec.setting.items() if v != _USUAL[n] and n not in _UNNAMED}
-    parts = [table.replace("_", "-")] + ([spec.protocol] if spec.protocol != "released" else [])
-    for name, value in changed.items():
-        word = "per-trial" if name == "per_trial" else str(value)
-        parts.append(word if name in ("features", "per_trial") else _short(name, value))
-    name = "-".join(parts)
-    more = (f"{name}-{end}" for end in (spec.precision, *range(2, 99)))
-    return name if name not in taken else next(one for one in more if one not in taken)
+    words = [] if spec.protocol == "released" else [spec.protocol]
+    plain = {"features": spec.features, "per_trial": "per-trial", "grid": "own-grid"}
+    return words + [
+        plain.get(name, f"{name.replace('_', '-')}-{value}") for name, value in changed.items()
+    ]
 
 
-def _short(name: str, value: Any) -> str:
-    """Return a part of a file's name: a setting and its value, without odd characters."""
-    text = "own" if name == "grid" else f"{value:g}" if isinstance(value, float) else str(value)
-    return f"{name.replace('_', '-')}-{text}"
-
-
-def _made(name: str, table: str, specs: list[Spec], held: Holdings) -> PaperTable:
+def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperTable:
     columns = sorted(dict.fromkeys((s.dataset, s.model, s.law) for s in specs), key=_place)
     rows = sorted(dict.fromkeys(s.approach for s in specs), key=_order)
     cells = _cells(held)
@@ -84,25 +79,18 @@ def _made(name: str, table: str, specs: list[Spec], held: Holdings) -> PaperTabl
         CellTable(
             _title(table, specs[0]),
             [_label(*column, specs) for column in columns],
-            [TableRow(_family(row), _approach(row).label, grid[row]) for row in rows],
+            [TableRow(approach(row).family, approach(row).label, grid[row]) for row in rows],
             ours=[_ours(held.records, column) for column in columns],
             note=protocol(specs[0].protocol).about,
-            name=name,
+            name="-".join(filter(None, [table.replace("_", "-"), setting])),
             compared=specs[0].features == "raw",
         ),
         list(held.records),
+        setting,
     )
 
 
 # ---------------------------------------------------------------------- names
-
-
-def _approach(name: str) -> Approach:
-    return approach(name)
-
-
-def _family(name: str) -> str:
-    return _approach(name).family
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -128,18 +116,19 @@ def _label(dataset: str, model: str, law: str, specs: list[Spec]) -> str:
     return " ".join([label_of(dataset), *(f"({one})" for one in more)])
 
 
+_TITLES = {
+    "uci": "UCI data sets, linear model",
+    "linear": "Benchmark data sets, linear model",
+    "deep": "Benchmark data sets, neural networks",
+    "fixed_linear": "Kuzushiji, sets of one size, linear model",
+    "fixed_mlp": "Kuzushiji, sets of one size, MLP",
+}
+
+
 def _title(table: str, spec: Spec) -> str:
-    models = {"linear": "a linear model", "mlp": "an MLP", "resnet": "a ResNet", "own": spec.model}
-    known = {
-        "uci": "UCI data sets, linear model",
-        "linear": "Benchmark data sets, linear model",
-        "deep": "Benchmark data sets, neural networks",
-        "fixed_linear": "Kuzushiji, every set of size s, linear model",
-        "fixed_mlp": "Kuzushiji, every set of size s, MLP",
-    }
-    what = known.get(table, models.get(table, spec.model))
-    features = ", standardised features" if spec.features == "standardised" else ""
-    return f"{what}{features}"
+    """Return the caption; what is unusual about the setting is part of it."""
+    words = [word.replace("-", " ") for word in _unusual(spec)]
+    return ", ".join([_TITLES.get(table, "Cells that the paper does not have"), *words])
 
 
 # ---------------------------------------------------------------------- cells
@@ -186,7 +175,7 @@ def _ours(records: Iterable[Record], column: tuple[str, str, str]) -> str:
     """Return the row that a column is tested against; empty where there is none."""
     place = [r for r in records if (r.spec.dataset, r.spec.model, r.spec.law) == column]
     rivals = [r for r in place if r.spec.approach in OURS and math.isfinite(r.mean)]
-    return _approach(max(rivals, key=lambda r: r.mean).spec.approach).label if rivals else ""
+    return approach(max(rivals, key=lambda r: r.mean).spec.approach).label if rivals else ""
 
 
 def _cell(record: Record) -> TableCell:
@@ -199,7 +188,7 @@ def _cell(record: Record) -> TableCell:
         trials=record.accuracy.tolist(),
         chosen=_chosen(record),
         facts=_facts(record),
-        curves=[_line(record, name) for name in ("test", "train")],
+        curves=[_line(record, name) for name in ("test", "train") if name in record.curves],
     )
 
 
@@ -237,7 +226,7 @@ def _facts(record: Record) -> Mapping[str, object]:
 def _line(record: Record, name: str) -> Line:
     points = record.curves[name].astype(float)
     mean, std = points.mean(0), points.std(0, ddof=1) if len(points) > 1 else points.std(0)
-    label = {"test": "test accuracy", "train": "training accuracy"}[name]
+    label = {"test": "test", "train": "training"}[name]
     return Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
 
 

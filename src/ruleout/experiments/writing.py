@@ -39,7 +39,8 @@ def write_report(
 
     - ``report.html``: the page;
     - ``NAME.tex``, ``NAME.md``, ``NAME.csv``: each table;
-    - ``accuracy.csv``: cells beside the paper's, with the keys of the paper's own file;
+    - ``accuracy.csv``: cells beside the paper's, with the keys of the paper's own file; of
+      further settings ``accuracy-SETTING.csv``;
     - ``ledger/*.parquet``: every trial and every configuration;
     - ``figure-1.png``, ``.pdf`` and ``figure-2``: accuracy by epoch of the unbiased losses.
     """
@@ -56,8 +57,11 @@ def write_report(
             end, form = forms[name]
             made.append(_put(place / f"{table.cells.name}.{end}", form(table.cells)))
     if "csv" in formats:
-        compared = [r for table in tables if table.cells.compared for r in table.records]
-        made.append(_put(place / "accuracy.csv", accuracies(compared)))
+        settings = list(dict.fromkeys(table.setting for table in tables))
+        for setting in settings:
+            records = [r for table in tables if table.setting == setting for r in table.records]
+            end = f"-{setting}" if setting != settings[0] else ""
+            made.append(_put(place / f"accuracy{end}.csv", accuracies(records)))
     if "parquet" in formats:
         made += parquet.write(held.records, place / "ledger")
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
