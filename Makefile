@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test slow lint doctest docs wheel figures check clean
+.PHONY: demo test slow lint doctest docs wheel figures results check clean
 
 demo: $(READY)  ## what works today, on real data
 	$(BIN)/ruleout demo
@@ -36,6 +36,9 @@ wheel: $(READY)  ## build the wheel and try it away from the source tree
 figures: $(READY)  ## the pictures in README and docs
 	$(BIN)/ruleout demo --figure docs/_static/demo.png
 	$(BIN)/python docs/growth.py
+
+results: $(READY)  ## the tables in results/ and docs/reproduction.md, from the ledgers there
+	$(BIN)/python docs/reproduction.py
 
 check: test slow lint doctest docs wheel  ## all that CI runs
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -19,11 +20,19 @@ WIDTH = 88
 
 
 def commands() -> dict[str, typer.core.TyperCommand]:
-    """Return every command by name, set to plain text."""
-    found = dict(typer.main.get_command(app).commands)
+    """Return every command by name, those of groups too, set to plain text."""
+    found = dict(_leaves(typer.main.get_command(app)))
     for command in found.values():
         command.rich_markup_mode = None
     return found
+
+
+def _leaves(group: Any, before: str = "") -> Iterator[tuple[str, typer.core.TyperCommand]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _leaves(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def help_of(name: str, command: typer.core.TyperCommand) -> str:

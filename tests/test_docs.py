@@ -38,7 +38,7 @@ def test_every_loss_is_documented(name: str) -> None:
     assert function.__doc__
 
 
-@pytest.mark.parametrize("room", ["comparison", "estimator", "report", "selection", "training"])
+@pytest.mark.parametrize("room", ["comparison", "datasets", "estimator", "experiments", "report", "selection", "training"])
 def test_every_public_name_of_a_room_is_documented(room: str) -> None:
     text = API.read_text()
     names = getattr(ro, room).__all__

@@ -1,0 +1,281 @@
+"""Running a cell, against the whole protocol in plain loops: one model, one step at a time."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from experiments.made import spec
+from torch import Tensor
+
+import ruleout as ro
+from ruleout.experiments import Record, Spec, run
+from ruleout.models import build
+from ruleout.selection import split
+from ruleout.training.batches import order
+
+RATES, DECAYS = (0.05, 1e-3), (0.1, 1e-4)
+QUICK: dict[str, Any] = {
+    "dataset": "digits",
+    "trials": 2,
+    "epochs": 5,
+    "average": 3,
+    "batch_size": 200,
+    "precision": "float64",
+    "grid": json.dumps({"learning_rate": RATES, "weight_decay": DECAYS}),
+}
+
+
+# ---------------------------------------------------------------------- the losses
+
+
+def log_loss(p: Tensor, excluded: list[list[int]], prior: Any, factor: float = 1.0) -> Tensor:
+    """(k-1)/s · (−log z), mean over rows."""
+    del prior
+    k, total = p.shape[1], torch.zeros((), dtype=p.dtype)
+    for row, out in zip(p, excluded, strict=True):
+        z = sum((row[c] for c in range(k) if c not in out), torch.zeros((), dtype=p.dtype))
+        total = total - factor * (k - 1) / len(out) * torch.log(z)
+    return total / len(p)
+
+
+def log_text_loss(p: Tensor, excluded: list[list[int]], prior: Any) -> Tensor:
+    return log_loss(p, excluded, prior, factor=2.0)
+
+
+def forward_loss(p: Tensor, excluded: list[list[int]], prior: Any) -> Tensor:
+    """−log (pᵀQ)_ȳ, Q uniform off the diagonal."""
+    del prior
+    ruled = torch.tensor([out[0] for out in excluded])
+    wrong = (p.sum(1) - p[torch.arange(len(p)), ruled]) / (p.shape[1] - 1)
+    return -torch.log(wrong).mean()
+
+
+def ga_2019_loss(p: Tensor, excluded: list[list[int]], prior: Any) -> Tensor:
+    """Where some n_j L_j is below zero, ascend those; L_j as released in 2019."""
+    k, costs = p.shape[1], -torch.log(p)
+    ruled = torch.tensor([out[0] for out in excluded])
+    means = [
+        costs[ruled == c].mean(0) if (ruled == c).any() else torch.zeros(k, dtype=p.dtype)
+        for c in range(k)
+    ]
+    every = torch.stack(
+        [
+            prior[j] * sum(means[c][j] for c in range(k)) - (k - 1) * prior[j] * means[j][j]
+            for j in range(k)
+        ]
+    )
+    counts = torch.bincount(ruled, minlength=k)
+    if (counts * every).min() < 0:
+        return -torch.clamp(counts * every, max=0).sum()
+    return every.sum()
+
+
+LOSSES = {
+    ("log", "released"): log_loss,
+    ("log", "text"): log_text_loss,
+    ("forward-before", "released"): forward_loss,
+    ("forward-before", "text"): forward_loss,
+    ("ga-before", "released"): ga_2019_loss,
+}
+
+
+# ---------------------------------------------------------------------- the protocol
+
+
+@dataclass
+class Plain:
+    """What the plain loops found."""
+
+    estimates: dict[tuple[int, int], float] = field(default_factory=dict)
+    errors: dict[tuple[int, int], float] = field(default_factory=dict)
+    tests: dict[tuple[int, int], float] = field(default_factory=dict)
+    chosen: list[int] = field(default_factory=list)
+    accuracy: list[float] = field(default_factory=list)
+    curves: list[list[float]] = field(default_factory=list)
+
+
+def seed_for(of: Spec, trial: int, purpose: int) -> int:
+    return int(np.random.SeedSequence([of.seed, trial, purpose]).generate_state(1)[0])
+
+
+def train(
+    of: Spec, x: Tensor, sets: ro.LabelSets, seed: int, rate: float, decay: float
+) -> Any:
+    """Yield the model after every epoch."""
+    excluded = [[int(c) for c in np.flatnonzero(row)] for row in sets.excluded]
+    items = [(i, out) for i, out in enumerate(excluded)]
+    if of.approach.endswith("-before"):
+        items = [(i, [c]) for i, out in items for c in out]
+    every = [c for out in excluded for c in out]
+    prior = [every.count(c) / len(every) for c in range(10)]
+    net = build("linear", (64,), 10, seed=seed).double()
+    adam = torch.optim.Adam(net.parameters(), lr=rate, weight_decay=decay)
+    loss = LOSSES[of.approach, of.protocol]
+    for epoch in range(1, of.epochs + 1):
+        walk = [items[int(j)] for j in order(seed, epoch, len(items))]
+        for start in range(0, len(walk), of.batch_size):
+            batch = walk[start : start + of.batch_size]
+            p = torch.softmax(net(x[[i for i, _ in batch]]), 1)
+            adam.zero_grad()
+            loss(p, [out for _, out in batch], prior).backward()  # type: ignore[no-untyped-call]
+            adam.step()
+        yield net
+
+
+def accuracy(net: Any, x: Tensor, y: Any) -> float:
+    with torch.no_grad():
+        found = net(x).argmax(1).tolist()
+    return sum(int(a == b) for a, b in zip(found, y, strict=True)) / len(y)
+
+
+def criterion(net: Any, x: Tensor, sets: ro.LabelSets) -> tuple[float, float]:
+    """1 − mean[(k−1)/s · 1(ŷ∈Ȳ)], and the standard error of that mean."""
+    with torch.no_grad():
+        found = net(x).argmax(1).tolist()
+    values = [
+        1 - (9 / int(out.sum()) if out[a] else 0.0)
+        for a, out in zip(found, sets.excluded, strict=True)
+    ]
+    mean = sum(values) / len(values)
+    spread = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return mean, math.sqrt(spread / len(values))
+
+
+def plainly(of: Spec) -> Plain:
+    features, labels = ro.datasets.load("digits").train
+    found = Plain()
+    parts = []
+    for t in range(of.trials):
+        rows, aside = split(len(labels), 0.1, seed=seed_for(of, t, 1))
+        sets = ro.draw(labels[rows], classes=10, law=of.law, seed=seed_for(of, t, 2))
+        x, away = (torch.as_tensor(features[r], dtype=torch.float64) for r in (rows, aside))
+        own = seed_for(of, t, 0)
+        kept, held = split(len(rows), of.share, seed=own)
+        parts.append((x, sets, away, labels[aside], own, kept, held))
+    settings = [(rate, decay) for rate in RATES for decay in DECAYS]
+    for t, (x, sets, away, truth, own, kept, held) in enumerate(parts):
+        for c, (rate, decay) in enumerate(settings):
+            judged, tested = [], []
+            for net in train(of, x[kept], sets[kept], own, rate, decay):
+                judged.append(criterion(net, x[held], sets[held]))
+                tested.append(accuracy(net, away, truth))
+            last = judged[-of.average :]
+            found.estimates[t, c] = sum(one for one, _ in last) / of.average
+            found.errors[t, c] = sum(one for _, one in last) / of.average
+            found.tests[t, c] = sum(tested[-of.average :]) / of.average
+    means = [
+        sum(found.estimates[t, c] for t in range(of.trials)) / of.trials
+        for c in range(len(settings))
+    ]
+    for t, (x, sets, away, truth, own, kept, _) in enumerate(parts):
+        mine = [found.estimates[t, c] for c in range(len(settings))]
+        scores = mine if of.per_trial else means
+        found.chosen.append(scores.index(max(scores)))
+        on = kept if of.protocol == "text" else np.arange(len(sets))
+        nets = train(of, x[on], sets[on], own, *settings[found.chosen[t]])
+        curve = [accuracy(net, away, truth) for net in nets]
+        found.curves.append(curve)
+        found.accuracy.append(sum(curve[-of.average :]) / of.average)
+    return found
+
+
+def table(values: dict[tuple[int, int], float]) -> list[list[float]]:
+    return [[values[t, c] for c in range(4)] for t in range(2)]
+
+
+def check(found: Record, expected: Plain) -> None:
+    tight = {"rtol": 0, "atol": 1e-9}
+    np.testing.assert_allclose(found.estimates, table(expected.estimates), **tight)
+    np.testing.assert_allclose(found.errors, table(expected.errors), **tight)
+    np.testing.assert_allclose(found.tests, table(expected.tests), **tight)
+    assert found.chosen.tolist() == expected.chosen
+    np.testing.assert_allclose(found.curves["test"], expected.curves, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.accuracy, expected.accuracy, **tight)
+
+
+@pytest.mark.parametrize(
+    ("approach", "protocol"), list(LOSSES), ids=[" ".join(one) for one in LOSSES]
+)
+def test_a_cell_is_what_plain_loops_give(approach: str, protocol: str) -> None:
+    """The choice, the criterion, the refit and the mean of the last epochs, in both protocols."""
+    law = {"released": "released", "text": "paper"}[protocol]
+    of = spec(approach, protocol=protocol, law=law, **QUICK)
+    check(run(of), plainly(of))
+
+
+def test_trials_that_choose_for_themselves_are_what_plain_loops_give() -> None:
+    of = spec("log", per_trial=True, seed=3, **QUICK)
+    expected = plainly(of)
+    check(run(of), expected)
+
+
+def test_the_refit_learns_from_all_rows_or_from_those_that_did_not_choose() -> None:
+    """The same choice: only the rows of the last training differ, and with them the curves."""
+    one = {**QUICK, "grid": '{"learning_rate": [0.05]}'}
+    released, text = (spec("mae", protocol=name, **one) for name in ("released", "text"))
+    a, b = run(released), run(text)
+    assert np.array_equal(a.estimates, b.estimates)
+    assert np.array_equal(a.tests, b.tests)
+    assert not np.array_equal(a.curves["test"], b.curves["test"])
+    np.testing.assert_allclose(b.accuracy, b.tests[:, 0], rtol=0, atol=1e-12)
+
+
+def test_a_record_says_all_that_reports_need() -> None:
+    of = spec("ga-after", **QUICK)
+    found = run(of)
+    assert found.spec == of
+    assert found.configurations == [
+        {"learning_rate": rate, "weight_decay": decay} for rate in RATES for decay in DECAYS
+    ]
+    assert found.epochs.tolist() == [1, 2, 3, 4, 5]
+    assert {name: line.shape for name, line in found.curves.items()} == dict.fromkeys(
+        ("test", "train", "loss"), (2, 5)
+    )
+    np.testing.assert_allclose(found.accuracy, found.curves["test"][:, -3:].mean(1), atol=1e-6)
+    assert found.about["approach"] == "ga-2019-after"
+    assert found.about["models"] == 8
+    assert found.about["device"] == "cpu"
+    assert set(found.about["versions"]) >= {"torch", "ruleout"}
+    assert 0 < found.about["grid_seconds"] < found.seconds
+    json.dumps(dict(found.about))
+    assert found.mean == pytest.approx(found.accuracy.mean())
+    assert found.std == pytest.approx(np.std(found.accuracy, ddof=1))
+
+
+def test_the_same_spec_gives_the_same_bits() -> None:
+    of = spec("nn-before", **QUICK)
+    one, other = run(of), run(of)
+    assert np.array_equal(one.accuracy, other.accuracy)
+    assert np.array_equal(one.estimates, other.estimates)
+    for name in one.curves:
+        assert np.array_equal(one.curves[name], other.curves[name])
+
+
+def test_a_configuration_that_diverges_is_not_chosen() -> None:
+    grid = json.dumps({"learning_rate": [1e200, 0.01]})
+    of = replace(spec("mae", **QUICK), grid=grid, approach="free-before")
+    found = run(of)
+    assert np.isnan(found.estimates[:, 0]).all()
+    assert np.isfinite(found.estimates[:, 1]).all()
+    assert found.chosen.tolist() == [1, 1]
+    assert found.about["diverged"] == 2
+    assert found.oracle[1] == found.configurations[1]
+
+
+def test_a_grid_that_diverges_altogether_is_an_error() -> None:
+    of = replace(spec("free-before", **QUICK), grid='{"learning_rate": [1e200]}')
+    with pytest.raises(ValueError, match="no configuration has a finite estimate"):
+        run(of)
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    run(spec("log", **QUICK), progress=lambda done, every: told.append((done, every)))
+    assert told[-1] == (5, 5)
+    assert told == sorted(told)
