@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import threading
 import time
 import traceback
@@ -15,10 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import torch
+
 from ruleout.experiments.ledger import Ledger
 from ruleout.experiments.records import Record
 from ruleout.experiments.running import run
 from ruleout.experiments.specs import Spec
+from ruleout.labels.errors import InputError
 
 __all__ = ["Run", "drive", "work"]
 
@@ -100,9 +104,9 @@ def drive(
                     for _ in work(ledger, specs, device=device, compute=compute):
                         watch(ledger)
                 elif not alive() and not {spec.key for spec in left} & ledger.claimed():
-                    raise RuntimeError(
-                        f"all workers ended, but {len(left)} tasks are left; start again with "
-                        "fewer workers if the memory is short"
+                    raise InputError(
+                        f"all workers ended, but {len(left)} tasks are left",
+                        "start again, with fewer workers if the memory is short",
                     )
                 watch(ledger)
                 time.sleep(_PAUSE)
@@ -118,7 +122,8 @@ def _helpers(
         yield lambda: False
         return
     made = multiprocessing.get_context("spawn")  # a fork of a process with threads can hang
-    given = (str(path), list(specs), device, compute, os.getpid())
+    threads = max(1, torch.get_num_threads() // count)
+    given = (str(path), list(specs), device, compute, os.getpid(), threads)
     helpers = [made.Process(target=_helper, args=given, daemon=True) for _ in range(count)]
     for helper in helpers:
         helper.start()
@@ -131,8 +136,13 @@ def _helpers(
             helper.join()
 
 
-def _helper(path: str, specs: list[Spec], device: str | None, compute: Run, parent: int) -> None:
+def _helper(
+    path: str, specs: list[Spec], device: str | None, compute: Run, parent: int, threads: int
+) -> None:
+    """Work in a process of its own, which ends with its parent and leaves Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    torch.set_num_threads(threads)
     with Ledger(path) as ledger:
         while ledger.open(specs):
             for _ in work(ledger, specs, device=device, compute=compute):

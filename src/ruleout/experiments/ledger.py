@@ -28,6 +28,7 @@ __all__ = ["RETRIES", "Failure", "Ledger"]
 RETRIES = 3
 
 _SCHEMA = 1
+_SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
 _TABLES = """
 CREATE TABLE tasks (
     key TEXT PRIMARY KEY, spec TEXT NOT NULL, added TEXT NOT NULL DEFAULT current_timestamp
@@ -96,8 +97,10 @@ class Ledger:
             raise InputError(
                 "there is no such ledger", "run `ruleout paper` first, or check the name", file=path
             )
-        self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+        with self._told():
+            self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
         try:
+            self._check()
             self._open()
         except sqlite3.DatabaseError as error:
             self._database.close()
@@ -108,25 +111,27 @@ class Ledger:
             self._database.close()
             raise
 
+    def _check(self) -> None:
+        """Raise for a database that is not ours, or newer, before anything is changed in it."""
+        sign, schema = (self._rows(f"PRAGMA {n}")[0][0] for n in ("application_id", "user_version"))
+        if sign != _SIGN and self._rows("SELECT name FROM sqlite_master LIMIT 1"):
+            raise InputError("this database is no ledger", "name another file", file=self.path)
+        if schema > _SCHEMA:
+            raise InputError(
+                f"the ledger has schema {schema}, newer than {_SCHEMA}", "update ruleout",
+                file=self.path,
+            )  # fmt: skip
+
     def _open(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")  # what is acknowledged is on disk
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._writing():
-            found = int(self._database.execute("PRAGMA user_version").fetchone()[0])
-            if found == 0:
-                if self._rows("SELECT name FROM sqlite_master LIMIT 1"):
-                    raise InputError(
-                        "this database is no ledger", "name another file", file=self.path
-                    )
+            if self._rows("PRAGMA user_version")[0][0] < _SCHEMA:
                 for statement in filter(str.strip, _TABLES.split(";")):
                     self._database.execute(statement)
+                self._database.execute(f"PRAGMA application_id = {_SIGN}")
                 self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
-        if found > _SCHEMA:
-            raise InputError(
-                f"the ledger has schema {found}, newer than {_SCHEMA}", "update ruleout",
-                file=self.path,
-            )  # fmt: skip
 
     # ------------------------------------------------------------------ tasks
 
@@ -255,16 +260,31 @@ class Ledger:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Everything inside, or nothing; other writers wait."""
-        self._database.execute("BEGIN IMMEDIATE")
+        with self._told():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in a sentence what the database says of a full disk, a lock or a read-only file."""
         try:
             yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            raise InputError(
+                f"the ledger cannot be used ({error})",
+                "check the disk and the permissions, then run the same command again",
+                file=self.path,
+            ) from None
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        return self._database.execute(query, values).fetchall()
+        with self._told():
+            return self._database.execute(query, values).fetchall()
 
     def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         self._database.executemany(query, rows)
