@@ -38,7 +38,10 @@ def test_every_loss_is_documented(name: str) -> None:
     assert function.__doc__
 
 
-@pytest.mark.parametrize("room", ["comparison", "datasets", "estimator", "experiments", "report", "selection", "training"])
+@pytest.mark.parametrize(
+    "room",
+    ["comparison", "datasets", "estimator", "experiments", "report", "selection", "training"],
+)
 def test_every_public_name_of_a_room_is_documented(room: str) -> None:
     text = API.read_text()
     names = getattr(ro, room).__all__
@@ -113,3 +116,32 @@ def test_readme_names_the_two_commands() -> None:
     recipes = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in recipes
     assert "\ntest:" in recipes
+
+
+def test_the_reproduction_is_what_the_ledgers_say(tmp_path: Path) -> None:
+    """`make results` writes the page and the tables."""
+    from ruleout.experiments import gather, write_report
+
+    script = _script("reproduction")
+    assert (ROOT / "docs" / "reproduction.md").read_text() == script["document"]()
+    written = write_report(
+        gather(ROOT / "results" / "ledger"), tmp_path, ["latex", "markdown", "csv"]
+    )
+    for file in written:
+        assert file.read_bytes() == (ROOT / "results" / file.name).read_bytes()
+
+
+def test_what_the_issue_asks_of_the_results() -> None:
+    """Every cell is there once, and agrees with the paper as often as it must."""
+    import csv
+
+    with open(ROOT / "results" / "accuracy.csv", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    keys = {
+        tuple(row[n] for n in ("table", "dataset", "model", "approach", "group")) for row in rows
+    }
+    assert len(rows) == len(keys) == 144
+    good = [row["verdict"] in ("agrees", "better") for row in rows]
+    upper = [g for g, row in zip(good, rows, strict=True) if row["group"] == "upper-bound"]
+    assert sum(good) / len(good) >= 0.75
+    assert sum(upper) / len(upper) >= 0.9

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ruleout.experiments import Holdings, Record, Spec
 
@@ -24,7 +24,7 @@ def spec(approach: str = "log", dataset: str = "yeast", **settings: Any) -> Spec
     return Spec(dataset=dataset, approach=approach, **(usual | settings))
 
 
-def record(of: Spec, accuracy: Sequence[float] | None = None, **told: Any) -> Record:
+def record(of: Spec, accuracy: ArrayLike | None = None, **told: Any) -> Record:
     """Numbers that depend on the spec alone; those that are given take their place."""
     random = np.random.default_rng(int(of.key[:8], 16))
     shape = (of.trials, len(CONFIGURATIONS))

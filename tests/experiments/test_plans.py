@@ -91,7 +91,9 @@ def test_a_plan_goes_data_set_by_data_set_in_the_order_of_the_rows() -> None:
     assert rows == [spec.approach for spec in specs[54:]]
 
 
-@pytest.mark.parametrize("names", [["Synthetic Control"], ["synthetic-control"], ["SYNTHETIC-control"]])
+@pytest.mark.parametrize(
+    "names", [["Synthetic Control"], ["synthetic-control"], ["SYNTHETIC-control"]]
+)
 def test_data_sets_go_by_their_names_here_and_in_the_paper(names: list[str]) -> None:
     assert {spec.dataset for spec in plan("uci", datasets=names)} == {"synthetic-control"}
 

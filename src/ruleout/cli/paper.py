@@ -132,6 +132,7 @@ def _check(specs: list[Spec], device: str, precision: str) -> None:
     from ruleout.datasets import load
     from ruleout.training import asked
 
+    asked.precision(precision)
     asked.device(device, precision)
     for name in dict.fromkeys(spec.dataset for spec in specs):
         load(name)  # features that take a while are made here, once, not by every worker
@@ -143,7 +144,6 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
     from ruleout.report.formats import duration
 
     with ledger:
-        ledger.add(specs)
         left = ledger.open(specs)
         done = len({spec.key for spec in specs} & ledger.done())
         seconds = estimate(ledger, left, device) / workers if left else 0.0

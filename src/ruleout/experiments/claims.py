@@ -47,9 +47,13 @@ def claim(folder: Path, key: str) -> Iterator[bool]:
 
 def claimed(folder: Path) -> set[str]:
     """Return the keys that some process has claimed just now."""
-    if fcntl is None or not folder.is_dir():
+    if fcntl is None:
         return set()
-    return {file.name for file in folder.iterdir() if not _free(file)}
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:  # the folder goes with the last claim
+        return set()
+    return {name for name in names if not _free(folder / name)}
 
 
 def _free(file: Path) -> bool:

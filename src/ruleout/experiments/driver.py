@@ -98,6 +98,7 @@ def drive(
     with Ledger(path) as ledger:
         ledger.add(specs)
         watch = seen or (lambda _: None)
+        watch(ledger)
         with _helpers(workers, path, specs, device, compute) as alive:
             while left := ledger.open(specs):
                 if workers == 1:

@@ -82,25 +82,34 @@ def _rates(records: Sequence[Record], device: str) -> dict[tuple[str, str, int],
 
 
 def _probe(spec: Spec, device: str | None) -> float:
-    """Time a few steps of the grid; return seconds per unit of cost."""
+    """Time a few steps; return seconds per unit of cost.
+
+    Linear models are timed as they train, the whole grid at once. Of larger ones, which gain
+    little from that, one is timed, and stands for all.
+    """
     plain = replace(spec, approach="log")
     data = prepare(plain)
-    rows = min(_STEPS * spec.batch_size, len(data.trials[0].sets))
+    whole = spec.model == "linear"
+    rows = min((_STEPS if whole else 4) * spec.batch_size, len(data.trials[0].sets))
     some = np.arange(rows)
     trials = [Trial(t.sets[some], _of(t)[some], seed=t.seed) for t in data.trials]
+    grid = configurations(spec.values)
+    times = 1 if whole else len(grid) * len(trials)
 
     def seconds(epochs: int) -> float:
         began = time.perf_counter()
         fit_grid(
-            data.x, trials, approach=plain.runs, model=spec.model, grid=spec.values, epochs=epochs,
-            batch_size=spec.batch_size, shape=data.shape, device=device, precision=spec.precision,
+            data.x, trials if whole else trials[:1], approach=plain.runs, model=spec.model,
+            grid=grid if whole else grid[:1], epochs=epochs, batch_size=spec.batch_size,
+            shape=data.shape, device=device, precision=spec.precision,
         )  # fmt: skip
         return time.perf_counter() - began
 
     seconds(1)  # the first run also loads what others find loaded
     first = seconds(1)
     epoch = max(seconds(3) - first, 0.0) / 2 or first
-    return _BESIDES * epoch * spec.epochs * len(data.trials[0].sets) / rows / cost(plain)
+    share = len(data.trials[0].sets) / rows
+    return _BESIDES * times * epoch * spec.epochs * share / cost(plain)
 
 
 def _of(trial: Trial) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

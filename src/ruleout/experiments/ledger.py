@@ -113,8 +113,9 @@ class Ledger:
 
     def _check(self) -> None:
         """Raise for a database that is not ours, or newer, before anything is changed in it."""
+        used = self._rows("SELECT name FROM sqlite_master LIMIT 1")  # first: others may make it now
         sign, schema = (self._rows(f"PRAGMA {n}")[0][0] for n in ("application_id", "user_version"))
-        if sign != _SIGN and self._rows("SELECT name FROM sqlite_master LIMIT 1"):
+        if used and sign != _SIGN:
             raise InputError("this database is no ledger", "name another file", file=self.path)
         if schema > _SCHEMA:
             raise InputError(
@@ -172,8 +173,9 @@ class Ledger:
 
     def fail(self, spec: Spec, error: str) -> None:
         """Write down that a task failed."""
+        text = error.encode(errors="replace").decode()  # names of files can hold half characters
         with self._writing():
-            self._many("INSERT INTO failures (key, error) VALUES (?, ?)", [(spec.key, error)])
+            self._many("INSERT INTO failures (key, error) VALUES (?, ?)", [(spec.key, text)])
 
     def forgive(self, specs: Sequence[Spec]) -> None:
         """Try tasks that were given up again; what happened stays written down."""

@@ -106,7 +106,7 @@ def _record(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Recor
         return np.array([row[name] for row in tried], float).reshape(len(trials), -1)
 
     names = dict.fromkeys(row["name"] for row in curves)
-    return Record(
+    made = Record(
         spec=Spec(**{one.name: cell[one.name] for one in fields(Spec)}),
         configurations=json.loads(cell["configurations"]),
         chosen=np.array([row["chosen"] for row in trials], np.intp),
@@ -121,3 +121,10 @@ def _record(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Recor
         },
         about=json.loads(cell["about"]),
     )
+    if made.estimates.shape != (len(trials), len(made.configurations)):
+        raise ValueError("configurations are missing")
+    if not all(0 <= chosen < len(made.configurations) for chosen in made.chosen):
+        raise ValueError("a choice lies outside the grid")
+    if made.spec.key != cell["key"]:
+        raise ValueError("a key is not that of its settings")
+    return made

@@ -11,7 +11,7 @@ import numpy as np
 
 from ruleout.comparison.statistics import holm, mark, paired_t_test
 from ruleout.experiments.holdings import Holdings
-from ruleout.experiments.printed import DATASETS, label_of, printed_for
+from ruleout.experiments.printed import DATASETS, MODELS, label_of, printed_for
 from ruleout.experiments.protocols import protocol
 from ruleout.experiments.records import Record
 from ruleout.experiments.specs import Spec
@@ -99,10 +99,11 @@ def _order(name: str) -> tuple[int, str]:
     return (listed.index(name) if name in listed else len(listed), name)
 
 
-def _place(column: tuple[str, str, str]) -> tuple[int, tuple[str, str, str]]:
-    """Order columns as the paper does; data sets of our own come last."""
-    known = list(DATASETS.values())
-    return (known.index(column[0]) if column[0] in known else len(known), column)
+def _place(column: tuple[str, str, str]) -> tuple[int, int, tuple[str, str, str]]:
+    """Order columns as the paper does; data sets and models of our own come last."""
+    known = [list(names.values()) for names in (DATASETS, MODELS)]
+    data, model = (n.index(c) if c in n else len(n) for n, c in zip(known, column, strict=False))
+    return data, model, column
 
 
 def _label(dataset: str, model: str, law: str, specs: list[Spec]) -> str:

@@ -53,8 +53,7 @@ def write_report(
     forms = {"latex": ("tex", report.latex), "markdown": ("md", report.markdown),
              "csv": ("csv", report.csv)}  # fmt: skip
     for table in tables:
-        for name in forms.keys() & set(formats):
-            end, form = forms[name]
+        for end, form in (forms[name] for name in forms if name in formats):
             made.append(_put(place / f"{table.cells.name}.{end}", form(table.cells)))
     if "csv" in formats:
         settings = list(dict.fromkeys(table.setting for table in tables))

@@ -1,0 +1,221 @@
+"""The driver: every task once, whoever works, whatever fails, whatever is killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from experiments.made import ending, failing, noting, record, same, spec
+
+from ruleout.experiments import Ledger, Spec, drive, gather, work, write_report
+from ruleout.labels.errors import InputError
+
+NAMES = ("log", "exp", "mae", "mse", "gce", "cce")
+SPECS = [spec(name) for name in NAMES]
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def notes(folder: Path) -> list[str]:
+    file = folder / "notes"
+    return file.read_text().split() if file.exists() else []
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.01)
+
+
+# ---------------------------------------------------------------------- one process
+
+
+def test_each_task_is_done_once_in_order(tmp_path: Path) -> None:
+    compute = partial(noting, notes=str(tmp_path / "notes"))
+    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    assert notes(tmp_path) == list(NAMES)
+    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    assert notes(tmp_path) == list(NAMES)  # nothing is computed again
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert all(same(one, record(one.spec)) for one in ledger.records())
+        assert [one.spec for one in ledger.records()] == SPECS
+
+
+def test_a_task_that_fails_is_tried_again_after_the_others(tmp_path: Path) -> None:
+    compute = partial(failing, notes=str(tmp_path / "notes"), fails={"exp": 2})
+    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    assert notes(tmp_path) == [*NAMES, "exp", "exp"]
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert len(ledger.records()) == len(SPECS)
+        assert ledger.failures() == []
+
+
+def test_a_task_that_always_fails_is_given_up_and_listed(tmp_path: Path) -> None:
+    """After one try and three retries, with its error on one line; the others are done."""
+    compute = partial(failing, notes=str(tmp_path / "notes"), fails={"exp": 99, "gce": 3})
+    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    count = Counter(notes(tmp_path))
+    assert (count["exp"], count["gce"], count["log"]) == (4, 4, 1)
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        (failure,) = ledger.failures()
+        assert failure.spec == spec("exp")
+        assert failure.given_up
+        assert failure.error.startswith("ZeroDivisionError: exp is not well (made.py, line ")
+        assert {one.spec.approach for one in ledger.records()} == set(NAMES) - {"exp"}
+        ledger.forgive([spec("exp")])
+    (tmp_path / "notes").unlink()
+    drive(tmp_path / "a.sqlite", SPECS, compute=partial(noting, notes=str(tmp_path / "notes")))
+    assert notes(tmp_path) == ["exp"]
+    assert len(gather(tmp_path / "a.sqlite").records) == len(SPECS)
+
+
+def test_retries_count_over_restarts(tmp_path: Path) -> None:
+    compute = partial(failing, notes=str(tmp_path / "notes"), fails={"log": 99})
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        for _ in range(3):
+            next(work(ledger, SPECS[:1], compute=compute))
+    drive(tmp_path / "a.sqlite", SPECS[:1], compute=compute)
+    assert len(notes(tmp_path)) == 4
+
+
+def test_only_what_was_asked_for_is_done(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        ledger.add(SPECS)
+    drive(tmp_path / "a.sqlite", SPECS[2:4], compute=partial(noting, notes=str(tmp_path / "notes")))
+    assert notes(tmp_path) == ["mae", "mse"]
+
+
+def test_a_claimed_task_is_left_to_others(tmp_path: Path) -> None:
+    compute = partial(noting, notes=str(tmp_path / "notes"))
+    with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "a.sqlite") as other:
+        with other.claim(SPECS[0]):
+            assert list(work(ledger, SPECS[:3], compute=compute)) == SPECS[1:3]
+        assert list(work(ledger, SPECS[:3], compute=compute)) == SPECS[:1]
+
+
+def test_a_task_that_others_finished_meanwhile_is_not_done_again(tmp_path: Path) -> None:
+    """Between looking and claiming, another process may have done all of it."""
+    compute = partial(noting, notes=str(tmp_path / "notes"))
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        claim = ledger.claim
+
+        def late(spec: Spec) -> Any:
+            ledger.write(record(spec))
+            return claim(spec)
+
+        ledger.claim = late  # type: ignore[method-assign]
+        assert list(work(ledger, SPECS[:3], compute=compute)) == []
+    assert notes(tmp_path) == []
+
+
+def test_the_first_look_and_the_last_are_shown(tmp_path: Path) -> None:
+    seen: list[int] = []
+    drive(
+        tmp_path / "a.sqlite",
+        SPECS,
+        compute=partial(noting, notes=str(tmp_path / "notes")),
+        seen=lambda ledger: seen.append(len(ledger.done())),
+    )
+    assert (seen[0], seen[-1]) == (0, len(SPECS))
+    assert set(seen) == set(range(len(SPECS) + 1))
+
+
+def test_interrupting_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> None:
+    def interrupted(of: Spec, *, device: str | None = None) -> Any:
+        del device
+        if of.approach == "mae":
+            raise KeyboardInterrupt
+        return record(of)
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(tmp_path / "a.sqlite", SPECS, compute=interrupted)
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert len(ledger.records()) == 2
+        assert ledger.failures() == []
+        assert ledger.claimed() == set()
+
+
+# ---------------------------------------------------------------------- several processes
+
+
+def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path) -> None:
+    """Both go on until all is done, also with tasks that fail now and then."""
+    compute = partial(
+        failing, notes=str(tmp_path / "notes"), fails={"mae": 1, "cce": 99}, takes=0.05
+    )
+    words = (tmp_path / "a.sqlite", SPECS)
+    drivers = [SPAWN.Process(target=drive, args=words, kwargs={"compute": compute}) for _ in "ab"]
+    for driver in drivers:
+        driver.start()
+    for driver in drivers:
+        driver.join(120)
+    assert [driver.exitcode for driver in drivers] == [0, 0]
+    expected = Counter(dict.fromkeys(NAMES, 1) | {"mae": 2, "cce": 4})
+    assert Counter(notes(tmp_path)) == expected
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert len(ledger.records()) == len(SPECS) - 1
+
+
+def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    slow = partial(noting, notes=str(tmp_path / "notes"), takes=600.0)
+    driver = SPAWN.Process(target=drive, args=(path, SPECS[:1]), kwargs={"compute": slow})
+    driver.start()
+    wait_for(lambda: notes(tmp_path))
+    with Ledger(path) as ledger:
+        assert ledger.claimed() == {SPECS[0].key}
+        with ledger.claim(SPECS[0]) as mine:
+            assert not mine
+        assert driver.pid is not None
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.join(60)
+        assert ledger.claimed() == set()
+        with ledger.claim(SPECS[0]) as mine:
+            assert mine
+        assert ledger.open() == SPECS[:1]
+        assert ledger.failures() == []  # a kill is no failure
+
+
+def test_workers_share_the_tasks(tmp_path: Path) -> None:
+    compute = partial(failing, notes=str(tmp_path / "notes"), fails={"log": 1}, takes=0.05)
+    drive(tmp_path / "a.sqlite", SPECS, workers=2, compute=compute)
+    assert Counter(notes(tmp_path)) == Counter(dict.fromkeys(NAMES, 1) | {"log": 2})
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert all(same(one, record(one.spec)) for one in ledger.records())
+        assert len(ledger.records()) == len(SPECS)
+
+
+def test_workers_that_all_die_are_told_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        drive(tmp_path / "a.sqlite", SPECS, workers=2, compute=ending)
+    assert str(caught.value) == (
+        "all workers ended, but 6 tasks are left; start again, with fewer workers if the memory "
+        "is short"
+    )
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    made = write_report(gather(folder / "a.sqlite"), folder, ["latex", "markdown", "csv"])
+    return {file.name: file.read_bytes() for file in made}
+
+
+def test_two_workers_give_the_tables_of_one(tmp_path: Path) -> None:
+    """Real training: byte for byte the same, whoever computed what."""
+    quick: dict[str, Any] = {"dataset": "digits", "trials": 2, "epochs": 2}
+    specs = [spec(name, **quick) for name in ("log", "exp", "ga-before")]
+    found = []
+    for workers in (1, 2):
+        folder = tmp_path / str(workers)
+        folder.mkdir()
+        drive(folder / "a.sqlite", specs, workers=workers)
+        found.append(tables(folder))
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
