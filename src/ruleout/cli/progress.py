@@ -23,8 +23,11 @@ def following(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -
     console = Console(stderr=True)
     costs = {spec.key: cost(spec) for spec in specs}
     order = sorted(specs, key=lambda spec: -costs[spec.key]) if workers > 1 else list(specs)
-    plain = {"highlight": False, "soft_wrap": True, "markup": False}
-    tell = _teller(specs, lambda line: console.print(line, **plain))
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+    tell = _teller(specs, say)
     told: dict[str, Any] = {"device": device, "workers": workers}
     if not console.is_terminal:
         drive(path, order, seen=tell, **told)
