@@ -307,7 +307,8 @@ def _blob(values: Any, kind: str) -> bytes:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    """Return a number as SQLite holds it, which has no NaN."""
+    return None if np.isnan(value) else float(value)
 
 
 def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:

@@ -64,6 +64,8 @@ def _only(
     """Keep the cells that were asked for; a name that no cell has is refused."""
     if wanted is None:
         return cells
+    if not wanted:
+        raise ValueError(f"no {what} is named; name some, or leave the option out")
     known = list(dict.fromkeys(name for cell in cells for name in sorted(names(cell))))
     lower = {name.lower(): name for name in known}
     found = set()
