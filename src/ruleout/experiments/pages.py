@@ -102,7 +102,7 @@ def _setting(table: PaperTable) -> str:
     grid = len(table.records[0].configurations)
     return (
         f"{spec.trials} trials, {spec.epochs} epochs, {grid} configurations, protocol "
-        f"“{spec.protocol}”, {spec.features} features, {spec.precision}. Accuracies are means of the last "
-        f"{spec.average} epochs; configurations were chosen by {spec.criterion} on "
+        f"“{spec.protocol}”, {spec.features} features, {spec.precision}. Accuracies are means of "
+        f"the last {spec.average} epochs; configurations were chosen by {spec.criterion} on "
         f"{100 * spec.share:g} % of the training rows, without true labels."
     )
