@@ -45,13 +45,15 @@ _HEAD = """# The paper, run again
 
 <!-- Written by docs/reproduction.py from results/: do not edit. -->
 
-Feng et al. (ICML 2020) print 518 accuracies. This page sets 144 of them, the UCI table and the linear table, beside our
-own, computed with the protocol of the authors' released code: {doc}`experiments` says how to run it again, and
-`results/README.md` on which machines it ran. All numbers come from the ledger in `results/`, which holds every trial and
-the criterion of every configuration.
+Feng et al. (ICML 2020) print 518 accuracies. This page sets 144 of them, the UCI table and the
+linear table, beside our own, computed with the protocol of the authors' released code:
+{doc}`experiments` says how to run it again, and `results/README.md` on which machines it ran. All
+numbers come from the ledger in `results/`, which holds every trial and the criterion of every
+configuration.
 
-A cell *agrees* when the two means differ by at most $2\\sqrt{s_\\mathrm{paper}^2 + s_\\mathrm{ours}^2}$, with the standard
-deviations over five trials; otherwise it is *better* or *worse* than the paper's.
+A cell *agrees* when the two means differ by at most
+$2\\sqrt{s_\\mathrm{paper}^2 + s_\\mathrm{ours}^2}$, with the standard deviations over five trials;
+otherwise it is *better* or *worse* than the paper's.
 """
 
 
@@ -102,8 +104,8 @@ def _sentences(main: dict[str, PaperTable]) -> str:
     heads = _row(["what the paper says", "table", "here", "counted"])
     lines = [heads, _row(["---"] * 4), *map(_row, rows)]
     return (
-        "## The paper's sentences\n\nSignificant means a paired t-test over the five trials at 5 %, "
-        "as in the paper.\n\n" + "\n".join(lines) + "\n"
+        "## The paper's sentences\n\nSignificant means a paired t-test over the five trials at "
+        "5 %, as in the paper.\n\n" + "\n".join(lines) + "\n"
     )
 
 
@@ -139,7 +141,8 @@ def _scaling(raw: PaperTable, scaled: PaperTable) -> str:
     heads = ["data set", "LOG", "EXP", "MAE", "CCE", "mean change", "approaches higher",
              "lead of LOG"]  # fmt: skip
     title, _, rest = markdown(scaled.cells).partition("\n")
-    said = "\n".join(f"- {one.claim} {one.holds}: {one.counts}." for one in findings(scaled.records))
+    asked = findings(scaled.records)
+    said = "\n".join(f"- {one.claim} It {one.holds}: {one.counts}." for one in asked)
     return (
         "## What scaling the features does\n\nThe paper does not say whether features were scaled. "
         "Raw features give its pattern. With features standardised by the training rows of each "
@@ -168,8 +171,8 @@ def _apart(main: dict[str, PaperTable]) -> str:
     heads = ["cell", "ours", "paper", "difference", "verdict", "chosen rate / decay",
              "criterion", "best on test rows"]  # fmt: skip
     return (
-        "## Cells that do not agree\n\n*Criterion* is the accuracy estimated without true labels for "
-        "what was chosen; *best on test rows* is what a choice by true labels would have given "
+        "## Cells that do not agree\n\n*Criterion* is the accuracy estimated without true labels "
+        "for what was chosen; *best on test rows* is what a choice by true labels would have given "
         "before training again on all rows.\n\n" + _grid(heads, rows)
     )
 
