@@ -34,6 +34,10 @@ def test_it_works(name: str) -> None:
     ro.testing.check_approach(name)
 
 
+def test_the_numbers_of_the_paper_ship() -> None:
+    assert len(ro.experiments.printed()) == 518
+
+
 def test_the_page_of_a_report_ships() -> None:
     page = ro.report.render(ro.report.Report("What was installed"))
     assert "What was installed" in page

@@ -1,0 +1,157 @@
+"""What becomes of a reply: it is recorded once, and counts if its question still holds the slot.
+
+Whether an answer counts depends on the slot alone, never on the clock: a lease that ran out but
+was not given away still counts, and however a clock jumps, a slot takes one answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Executable, Row
+
+from ruleout.labels.errors import brief
+from ruleout.web import queries, replies, users
+from ruleout.web.errors import RefusedError
+from ruleout.web.records import Receipt, Reply, Settings
+from ruleout.web.schema import key
+
+__all__ = ["Answering"]
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Takes one reply of one annotator, inside one transaction."""
+
+    db: Connection
+    settings: Settings
+    user: int
+    reply: Reply
+    now: datetime
+
+    def receipt(self) -> Receipt:
+        """Record the reply, unless it has been, and return its receipt."""
+        replies.check(self.reply)
+        users.locked(self.db, self.user)
+        return self._replayed() or self._recorded()
+
+    def _replayed(self) -> Receipt | None:
+        row = self._row(queries.REPLY, id=self.reply.id)
+        if row is None:
+            return None
+        if row.user != self.user or row.content != replies.content(self.reply):
+            problem = f"the reply id {brief(self.reply.id)} has been used for another reply"
+            raise RefusedError(problem, "give every reply an id of its own", reason="conflict")
+        return Receipt(id=row.id, status=row.status, item=row.item, question=row.question)
+
+    def _recorded(self) -> Receipt:
+        if self.reply.kind == "undo":
+            return self._undo()
+        question = self._question()
+        replies.check_against(self.reply, question, len(self.settings.classes))
+        return self._which(question) if self.reply.kind == "which" else self._answer(question)
+
+    def _question(self) -> Row[Any]:
+        row = self._row(queries.QUESTION, question=key(self.reply.question))
+        if row is None:
+            problem = f"there is no question {brief(self.reply.question)}"
+            raise RefusedError(problem, "ask for the next question", reason="unknown")
+        if row.user != self.user:
+            problem = f"question {row.id} was asked of somebody else"
+            raise RefusedError(problem, "log in as who got it", reason="foreign")
+        return row
+
+    # ------------------------------------------------------------------ answers
+
+    def _answer(self, question: Row[Any]) -> Receipt:
+        late = question.held != question.id or question.answered is not None
+        number = self._write(question, late=late)
+        if not late and self.reply.kind == "skip":
+            self._hold(question, question=None, holder=None, expires=None)
+        elif not late:
+            self.db.execute(queries.ANSWERED, {**_place(question), "answer": number})
+        return self._told("late" if late else "recorded", question)
+
+    def _which(self, question: Row[Any]) -> Receipt:
+        """Record which class it is; it counts with the "yes" that it belongs to."""
+        yes = self._row(queries.STANDING_ON, question=question.id, kind="yes")
+        if yes is None:
+            problem = f"question {question.id} has no 'yes' yet"
+            raise RefusedError(problem, "answer 'yes' first", reason="conflict")
+        told = self._row(queries.STANDING_ON, question=question.id, kind="which")
+        late = yes.late or told is not None
+        self._write(question, late=late)
+        return self._told("late" if late else "recorded", question)
+
+    # ------------------------------------------------------------------ undo
+
+    def _undo(self) -> Receipt:
+        target = self._row(queries.LAST_ANSWER) if self.reply.undoes is None else self._named()
+        if target is None:
+            self._write(None, status="nothing")
+            return self._told("nothing", None)
+        question = self.db.execute(queries.QUESTION, {"question": target.question}).one()
+        by = self._write(question, undoes=target.id)
+        for number in (target.number, *self._followers(target)):
+            self.db.execute(queries.ADD_UNDONE, {"answer": number, "by": by})
+        self._reopen(question, target)
+        return self._told("recorded", question)
+
+    def _named(self) -> Row[Any] | None:
+        """Return the answer that the undo names, None if it has been taken back already."""
+        row = self._row(queries.REPLY, id=self.reply.undoes)
+        if row is None or row.user != self.user or row.kind == "undo":
+            problem = f"there is no answer {brief(self.reply.undoes)} of yours to take back"
+            raise RefusedError(problem, "name one of your own answers", reason="unknown")
+        return self._row(queries.STANDING, number=row.number)
+
+    def _followers(self, target: Row[Any]) -> list[int]:
+        """Return the "which" that falls with its "yes"."""
+        if target.kind != "yes":
+            return []
+        on = {"user": self.user, "question": target.question, "kind": "which"}
+        return [row.number for row in self.db.execute(queries.STANDING_ON, on)]
+
+    def _reopen(self, question: Row[Any], target: Row[Any]) -> None:
+        """Give the question back to its annotator, where the slot is theirs or free."""
+        answered = question.answered == target.number
+        skipped = target.kind == "skip" and question.held is None and not target.late
+        if answered or skipped:
+            until = self.now + timedelta(seconds=self.settings.lease_seconds)
+            self._hold(question, question=question.id, holder=self.user, expires=until)
+
+    # ------------------------------------------------------------------ rows
+
+    def _row(self, query: Executable, **values: Any) -> Row[Any] | None:
+        return self.db.execute(query, {"user": self.user, **values}).first()
+
+    def _hold(self, place: Row[Any], **values: Any) -> None:
+        self.db.execute(queries.HOLD, {**_place(place), **values, "answer": None})
+
+    def _write(
+        self,
+        question: Row[Any] | None,
+        *,
+        late: bool = False,
+        status: str | None = None,
+        undoes: str | None = None,
+    ) -> int:
+        reply, about = self.reply, None if question is None else question.id
+        row = {
+            "id": reply.id, "user": self.user, "question": about,
+            "kind": reply.kind, "excluded": tuple(sorted(set(reply.excluded))),
+            "which": reply.which, "undoes": undoes, "late": late,
+            "status": status or ("late" if late else "recorded"), "took_ms": replies.took(reply),
+            "sent": replies.sent(reply), "received": self.now, "content": replies.content(reply),
+        }  # fmt: skip
+        return int(self.db.execute(queries.ADD_ANSWER, row).scalar_one())
+
+    def _told(self, status: Any, question: Row[Any] | None) -> Receipt:
+        place = {} if question is None else {"item": question.item, "question": question.id}
+        return Receipt(id=self.reply.id, status=status, **place)
+
+
+def _place(question: Row[Any]) -> dict[str, int]:
+    return {"at_item": question.item, "at_round": question.round}

@@ -1,0 +1,146 @@
+"""Where SQLite and PostgreSQL differ: how to connect, who may write, what a check looks at.
+
+SQLite has one writer: a lock in this process and ``BEGIN IMMEDIATE`` between processes. PostgreSQL
+locks rows (``FOR UPDATE``, which SQLite leaves out by itself). Both have an acknowledged answer on
+disk: ``synchronous = FULL``, ``synchronous_commit = on``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+
+from ruleout.web.errors import StoreError, UnavailableError
+from ruleout.web.turns import Turns
+
+__all__ = ["Database"]
+
+#: How long a writer waits for another process, in milliseconds.
+PATIENCE = 60_000
+
+_REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
+_WRITERS: dict[str, Turns] = {}
+_CONNECTIONS = 10  # more writers than this only slow each other down
+_MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
+
+
+class Database:
+    """Transactions on a project's database, from any thread."""
+
+    def __init__(self, url: str) -> None:
+        self.url = _parsed(url)
+        self.file: Path | None = None
+        if self.url.get_backend_name() == "sqlite":
+            self.file = Path(str(self.url.database)).absolute()
+        self._writers = _writers(self.file)
+        self.engine = _engine(self.url)
+        event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
+        if self.file:
+            event.listen(self.engine, "begin", _begin)
+
+    @property
+    def name(self) -> str:
+        """The database as people may see it: the file, or the address without its password."""
+        return str(self.file or self.url.render_as_string(hide_password=True))
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Everything inside, on disk when the block ends, or nothing."""
+        with self._writers, _translated(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One view of the database, whatever is written meanwhile."""
+        with _translated(), self.engine.connect() as plain:
+            level = {} if self.file else {"isolation_level": "REPEATABLE READ"}
+            connection = plain.execution_options(reading=True, **level)
+            with connection.begin():
+                yield connection
+
+    def keep_a_journal(self) -> None:
+        """Let readers of SQLite read while one writes (kept in the file)."""
+        if self.file:
+            with _translated(), self.engine.connect() as connection:
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+
+    def alone(self, connection: Connection) -> None:
+        """Let one process at a time make or upgrade the tables, until its transaction ends."""
+        if not self.file:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
+
+    def damage(self, connection: Connection) -> list[str]:
+        """Return what the database itself says is broken; empty: nothing."""
+        if not self.file:
+            return []  # PostgreSQL checks its keys as it writes
+        found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        return [str(line) for line in found if line != "ok"] + [f"loose: {row}" for row in loose]
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise StoreError("this is not the address of a database", _REMEDY) from None
+    if parsed.drivername not in ("sqlite", "postgresql+psycopg"):
+        raise StoreError(f"{parsed.drivername!r} is no database that is known here", _REMEDY)
+    if parsed.drivername == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise StoreError("a project in memory would be lost", _REMEDY)
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        # Writers take turns for the first ten connections; the rest are for readers.
+        return create_engine(url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60)
+    except ImportError:
+        raise StoreError(
+            "PostgreSQL needs psycopg, which is absent", "run pip install 'ruleout[postgres]'"
+        ) from None
+
+
+def _writers(file: Path | None) -> Turns:
+    return _WRITERS.setdefault(str(file.resolve()), Turns(1)) if file else Turns(_CONNECTIONS)
+
+
+def _sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where _begin says so
+    for setting in ("synchronous = FULL", "foreign_keys = ON", f"busy_timeout = {PATIENCE}"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _postgresql(connection: Any, _: object) -> None:
+    connection.autocommit = True
+    connection.execute("SET synchronous_commit = on")
+    connection.autocommit = False
+
+
+def _begin(connection: Connection) -> None:
+    reading = connection.get_execution_options().get("reading")
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Say that the database failed in one sentence; a broken constraint is told apart."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (DBAPIError, exc.TimeoutError) as error:
+        cause = str(getattr(error, "orig", None) or error).strip().splitlines()
+        raise UnavailableError(
+            f"the database failed ({cause[0] if cause else type(error).__name__});"
+            " nothing was acknowledged, try again"
+        ) from error

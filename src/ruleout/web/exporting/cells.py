@@ -1,0 +1,118 @@
+"""Cells that no spreadsheet takes for a formula, and the three kinds of table files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ruleout.labels.atomic import atomic_write
+from ruleout.labels.errors import InputError
+from ruleout.labels.files.parquet import META
+from ruleout.labels.files.rows import join
+from ruleout.labels.files.text import MARK, csv_writer
+
+__all__ = ["FORMULA", "inert", "names_cell", "unescaped", "write_rows"]
+
+#: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+_CELL = 131_072  # longest cell that Python's csv module reads
+
+
+def inert(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would compute.
+
+    >>> inert("=1+1"), inert("cat.png")
+    ("'=1+1", 'cat.png')
+    """
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def unescaped(text: str) -> str:
+    """Undo :func:`inert`.
+
+    >>> unescaped("'=1+1"), unescaped("'quoted'")
+    ('=1+1', "'quoted'")
+    """
+    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA) else text
+
+
+def names_cell(names: Iterable[str]) -> str:
+    r"""Write class names as one cell separated by ``|``, the way label-set files are read.
+
+    A backslash before the first letter keeps it from being a formula; it reads as the letter.
+
+    >>> print(names_cell(["=cat", "dog"]))
+    \=cat|dog
+    """
+    cell = join(names)
+    cell = f"\\{cell}" if cell.startswith(FORMULA) else cell
+    if len(cell) > _CELL:
+        raise InputError(f"a cell would be {len(cell)} characters long", "write .parquet instead")
+    return cell
+
+
+def write_rows(
+    path: str | Path,
+    schema: pa.Schema,
+    rows: Sequence[Sequence[Any]],
+    classes: Sequence[str] | None = None,
+) -> None:
+    """Write CSV, JSONL or Parquet by suffix, whole or not at all, with the class list if given.
+
+    Lists of text are class names. In CSV, they are joined and texts are made inert.
+    """
+    file = Path(path)
+    writers = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+    writer = writers.get(file.suffix.lower())
+    if writer is None:
+        raise InputError(
+            f"unknown file type {file.suffix!r}", f"use one of {', '.join(writers)}", file=file
+        )
+    with atomic_write(file) as out:
+        writer(out, schema, rows, None if classes is None else json.dumps(list(classes)))
+
+
+def _csv(out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None) -> None:
+    more = [] if classes is None else [MARK + classes]
+    with csv_writer(out) as table:
+        table.writerow([*schema.names, *more])
+        for row in rows:
+            table.writerow([*map(_cell, row), *("" for _ in more)])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return names_cell(value) if isinstance(value, (list, tuple)) else value
+
+
+def _jsonl(out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None) -> None:
+    if classes is not None:
+        out.write(f'{{"classes": {classes}}}\n'.encode())
+    for row in rows:
+        line = json.dumps(dict(zip(schema.names, row, strict=True)), default=_json)
+        out.write(line.encode() + b"\n")
+
+
+def _json(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _parquet(
+    out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None
+) -> None:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    meta = None if classes is None else {META: classes.encode()}
+    table = pa.table(arrays, schema=schema.with_metadata(meta))
+    pq.write_table(table, out, write_page_checksum=True)

@@ -1,0 +1,109 @@
+"""Which classes a question proposes: a pure function of the project's seed, the item, the round.
+
+So a proposal cannot depend on who asks, when, or how often, and anybody can draw it again from
+what the log says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels import propose, size_law
+from ruleout.labels.errors import LabelError
+from ruleout.web.records import Settings
+
+__all__ = ["Proposal", "Proposer", "capped_law", "chance"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A set to ask about, and how it was drawn."""
+
+    classes: tuple[int, ...]
+    law: str
+    seed: int
+
+
+class Proposer:
+    """Draws the proposals of a project.
+
+    Examples
+    --------
+    >>> proposer = Proposer(Settings(classes=("a", "b", "c", "d"), law="released", cap=2))
+    >>> proposal = proposer.proposal(item=7, round=0)
+    >>> proposal.law, len(proposal.classes) <= 2, proposal == proposer.proposal(item=7, round=0)
+    ('released, at most 2', True, True)
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._k = len(settings.classes)
+        self._law = capped_law(settings.law, self._k, settings.cap)
+        capped = settings.cap is not None and settings.cap < self._k - 1
+        self._name = f"{settings.law}, at most {settings.cap}" if capped else settings.law
+
+    def proposal(self, item: int, round: int, gold: int | None = None) -> Proposal:  # noqa: A002
+        """Draw the set for a round of an item; with `gold`, half of them hold that class."""
+        seed = _seed(self._settings.seed, item, round)
+        if self._settings.mode == "rule-out":
+            return Proposal((), "", seed)
+        if gold is not None:
+            return Proposal(self._balanced(gold, seed), f"{self._name}, gold half the time", seed)
+        drawn = propose(1, self._k, self._law, seed).excluded[0]
+        return Proposal(tuple(int(code) for code in np.flatnonzero(drawn)), self._name, seed)
+
+    def _balanced(self, gold: int, seed: int) -> tuple[int, ...]:
+        """Draw a size from the law, then toss a coin for whether `gold` is in the set."""
+        rng = np.random.default_rng(seed)
+        size = int(rng.choice(np.arange(1, self._k), p=self._law))
+        inside = bool(rng.random() < 0.5)
+        others = np.delete(np.arange(self._k), gold)
+        chosen = {int(code) for code in rng.choice(others, size - inside, replace=False)}
+        return tuple(sorted(chosen | {gold} if inside else chosen))
+
+
+def capped_law(law: str, classes: int, cap: int | None) -> NDArray[np.float64]:
+    """Return p(1), …, p(k-1) of the law given that the size is at most `cap`.
+
+    >>> capped_law("released", 4, 2)
+    array([0.4, 0.6, 0. ])
+    """
+    p = size_law(law, classes)
+    if cap is None:
+        return p
+    if not 1 <= cap <= classes - 1:
+        raise LabelError(f"sets of at most {cap} classes", f"choose a cap from 1 to {classes - 1}")
+    ways = _WAYS.get(law)
+    if ways:  # exact for any k, where p(s) itself would be too small to write down
+        counts = [ways(classes, s) for s in range(1, cap + 1)]
+        kept = np.array([count / sum(counts) for count in counts])
+    else:
+        kept = p[:cap]
+    if not kept.sum() > 0:
+        raise LabelError(f"law {law!r} has no sizes up to {cap}", "raise the cap")
+    return np.concatenate([kept / kept.sum(), np.zeros(classes - 1 - cap)])
+
+
+_WAYS: dict[str, Callable[[int, int], int]] = {
+    "paper": lambda k, s: comb(k - 1, s),
+    "released": comb,
+}
+
+
+def _seed(*parts: int) -> int:
+    """Mix whole numbers into a seed of 63 bits, which every database can hold."""
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def chance(*parts: int) -> float:
+    """Return a number in [0, 1) that depends on `parts` alone.
+
+    >>> chance(1, 2) == chance(1, 2) != chance(2, 1)
+    True
+    """
+    return float(np.random.default_rng(_seed(*parts)).random())

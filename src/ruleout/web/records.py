@@ -1,0 +1,174 @@
+"""What the rooms of the labelling service hand each other: plain, frozen, without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+__all__ = [
+    "Item",
+    "Kind",
+    "LogRow",
+    "Mode",
+    "Question",
+    "Receipt",
+    "Reply",
+    "Role",
+    "Settings",
+    "User",
+]
+
+#: ``propose``: "is it one of these?", the process of Section 3.2. ``rule-out``: click away what it
+#: surely is not.
+Mode: TypeAlias = Literal["propose", "rule-out"]
+Role: TypeAlias = Literal["annotator", "lead"]
+
+#: ``yes`` and ``no`` answer a proposal; ``which`` says after a yes which class it is;
+#: ``excluded`` answers rule-out; ``skip`` says nothing; ``undo`` takes an earlier answer back.
+Kind: TypeAlias = Literal["yes", "no", "which", "excluded", "skip", "undo"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a project asks, and how.
+
+    Attributes
+    ----------
+    classes
+        The class names, k of them.
+    law
+        How sizes of proposed sets are drawn: a law of :func:`ruleout.size_law` as text, with
+        ``cap`` as its largest size.
+    cap
+        The largest set proposed; None: k - 1. A capped law is the law given that the size is at
+        most the cap.
+    mode
+        How the project asks.
+    rounds
+        How many answers each item gets, from different annotators where there are enough.
+    gold_rate
+        The share of questions that are about items whose class is known.
+    lease_seconds
+        How long a question belongs to who got it.
+    ask_which
+        Whether "which one?" is asked after a yes.
+    seed
+        Of the proposals and the order of items.
+    """
+
+    classes: tuple[str, ...]
+    law: str = "released"
+    cap: int | None = None
+    mode: Mode = "propose"
+    rounds: int = 1
+    gold_rate: float = 0.0
+    lease_seconds: int = 600
+    ask_which: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """Something to label: an image by its path, or text, or the cells of a row.
+
+    `name` is what people and exports call it (a relative path, or the row's own name), unique in a
+    project. `gold` is its class, where that is known and may be used to test annotators.
+    """
+
+    name: str
+    kind: Literal["image", "text", "row"]
+    path: str | None = None
+    text: str | None = None
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+    gold: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """Somebody who labels, or leads."""
+
+    id: int
+    name: str
+    role: Role
+    disabled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A lease: an item, asked of one annotator in one round, until a moment.
+
+    `proposed` are the classes of the set that is asked about (empty for rule-out), drawn with
+    `size` from the project's law with `seed`.
+    """
+
+    id: int
+    item: int
+    user: int
+    round: int
+    mode: Mode
+    proposed: tuple[int, ...]
+    law: str
+    seed: int
+    gold: bool
+    expires: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a client sends; `id` is made by the client, so that sending twice is one answer."""
+
+    id: str
+    kind: Kind
+    question: int | None = None
+    excluded: tuple[int, ...] = ()
+    which: int | None = None
+    undoes: str | None = None
+    took_ms: int | None = None
+    sent: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What the service says to a reply; the same reply always gets the same receipt.
+
+    ``status``: ``recorded``; ``late`` (kept, but the lease had gone to somebody else or the round
+    was answered, so it does not count); for an undo that has nothing left to undo ``nothing``.
+    """
+
+    id: str
+    status: Literal["recorded", "late", "nothing"]
+    item: int | None = None
+    question: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogRow:
+    """One row of the answer log, everything included, nothing ever deleted.
+
+    `counts` is whether the answer still stands: neither late, nor undone, nor itself an undo.
+    """
+
+    id: str
+    number: int
+    item: int
+    item_name: str
+    user: int
+    user_name: str
+    round: int
+    kind: Kind
+    mode: Mode
+    proposed: tuple[int, ...]
+    law: str
+    seed: int
+    excluded: tuple[int, ...]
+    which: int | None
+    undoes: str | None
+    gold: bool
+    late: bool
+    counts: bool
+    took_ms: int | None
+    sent: datetime | None
+    received: datetime

@@ -1,0 +1,197 @@
+"""The tables of a project, the same for SQLite and PostgreSQL.
+
+Items, questions and answers are only ever added. What changes hands lives in `slots`: one row for
+each round of each item, so that its primary key allows one lease or one counted answer there and
+no more, whatever clients, clocks and threads do.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+)
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+__all__ = [
+    "METADATA",
+    "Codes",
+    "Moment",
+    "answers",
+    "items",
+    "key",
+    "project",
+    "questions",
+    "slots",
+    "undone",
+    "users",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_Codes: TypeAlias = tuple[int, ...]
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC, kept as whole microseconds since 1970, exact on every database."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, _: Dialect) -> int | None:
+        """Return the microseconds."""
+        return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
+
+    def process_result_value(self, value: Any | None, _: Dialect) -> datetime | None:
+        """Return the moment, with its time zone."""
+        return None if value is None else _EPOCH + timedelta(microseconds=int(value))
+
+
+class Codes(TypeDecorator[_Codes]):
+    """Positions of classes, kept as a JSON list."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: _Codes | None, _: Dialect) -> str | None:
+        """Return the list as text."""
+        return None if value is None else json.dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: Any | None, _: Dialect) -> _Codes | None:
+        """Return the positions."""
+        return None if value is None else tuple(json.loads(value))
+
+
+METADATA = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def key(number: object) -> int:
+    """Return a row's number as clients send it; -1, which no row has, for what cannot be one."""
+    fits = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**31
+    return number if fits else -1  # type: ignore[return-value]
+
+
+def _whole(name: str, *more: Any) -> Column[int]:
+    return Column(name, Integer, *more, nullable=False)
+
+
+def _words(name: str, **options: Any) -> Column[str]:
+    return Column(name, Text, **{"nullable": False, **options})
+
+
+def _switch(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _moment(name: str, nullable: bool = False) -> Column[datetime]:
+    return Column(name, Moment, nullable=nullable)
+
+
+#: One row: the settings, as JSON.
+project = Table(
+    "project", METADATA,
+    Column("id", Integer, CheckConstraint("id = 1", name="one"), primary_key=True),
+    _words("settings"), _moment("created"),
+)  # fmt: skip
+
+#: `folded` is the name without case and look-alike forms, so that no two people look the same.
+users = Table(
+    "users", METADATA,
+    Column("id", Integer, primary_key=True),
+    _words("name", unique=True), _words("folded", unique=True), _words("role"),
+    _switch("disabled"), _moment("added"),
+)  # fmt: skip
+
+#: `place` is the position in the project's shuffled order.
+items = Table(
+    "items", METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    _words("name", unique=True), _words("kind"), _words("path", nullable=True),
+    _words("text", nullable=True), _words("cells"), _words("sha256"),
+    Column("gold", Integer), Column("place", Integer, nullable=False, unique=True),
+)  # fmt: skip
+
+#: What was asked of whom.
+questions = Table(
+    "questions", METADATA,
+    Column("id", Integer, primary_key=True),
+    _whole("item", ForeignKey("items.id")), _whole("user", ForeignKey("users.id")),
+    _whole("round"), _words("mode"), Column("proposed", Codes, nullable=False), _whole("size"),
+    _words("law"), Column("seed", BigInteger, nullable=False), _switch("gold"), _moment("given"),
+    UniqueConstraint("item", "user", "round"),
+)  # fmt: skip
+Index(None, questions.c.user, questions.c.id)
+
+#: What was answered, in the order of arrival; `id` and `content` are the client's.
+answers = Table(
+    "answers", METADATA,
+    Column("number", Integer, primary_key=True),
+    _words("id", unique=True), _whole("user", ForeignKey("users.id")),
+    Column("question", Integer, ForeignKey("questions.id"), index=True),
+    _words("kind"), Column("excluded", Codes, nullable=False), Column("which", Integer),
+    Column("undoes", Text, ForeignKey("answers.id")), _switch("late"), _words("status"),
+    Column("took_ms", Integer), _moment("sent", nullable=True), _moment("received"),
+    _words("content"),
+)  # fmt: skip
+Index(None, answers.c.user, answers.c.number)
+
+#: Which answers were taken back, and by which undo.
+undone = Table(
+    "undone", METADATA,
+    Column("answer", Integer, ForeignKey("answers.number"), primary_key=True, autoincrement=False),
+    _whole("by", ForeignKey("answers.number")),
+)  # fmt: skip
+
+#: Each round of each item: free (no question), leased (no answer), or answered. Rounds that are
+#: not `needed` are further gold questions; `test` says that the item is asked as gold.
+slots = Table(
+    "slots", METADATA,
+    Column("item", Integer, ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    Column("round", Integer, primary_key=True, autoincrement=False),
+    _whole("place"), _switch("needed"), _switch("test"),
+    Column("question", Integer, ForeignKey("questions.id")),
+    Column("holder", Integer, ForeignKey("users.id")), _moment("expires", nullable=True),
+    Column("answer", Integer, ForeignKey("answers.number")),
+    UniqueConstraint("holder", "item"),
+    CheckConstraint("(question IS NULL) = (holder IS NULL)", name="held"),
+    CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
+    CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
+)  # fmt: skip
+
+
+def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
+# Partial, so that a search for what is NULL uses the index made for it.
+_partial("uq_slots_question", slots.c.question.is_not(None), slots.c.question, unique=True)
+_partial("uq_slots_answer", slots.c.answer.is_not(None), slots.c.answer, unique=True)
+_leased = and_(slots.c.question.is_not(None), slots.c.answer.is_(None))
+_partial(
+    "ix_slots_free", and_(slots.c.question.is_(None), slots.c.needed),
+    slots.c.test, slots.c.round, slots.c.place,
+)  # fmt: skip
+_partial("ix_slots_expires", _leased, slots.c.expires)
+_partial("ix_slots_left", and_(slots.c.answer.is_(None), slots.c.needed), slots.c.item)

@@ -1,0 +1,121 @@
+r"""Whether proposals were drawn as the law says.
+
+Sizes: Pearson's chi-square of how often each size was drawn against the law, neighbouring sizes
+taken together until five are expected. Classes: given its size s, a set is uniform among all
+:math:`\binom ks`. Over n sets, a class is then in :math:`ns/k` on average, and
+
+.. math:: \sum_a \Bigl(N_a - \frac{ns}{k}\Bigr)^2 \Big/ \frac{n s (k-s)}{k (k-1)}
+
+is chi-square with k-1 degrees of freedom: counts within a set are not independent, hence the
+denominator. Sizes are tested apart and their statistics added; sizes drawn too rarely are counted
+together, their denominators added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
+
+from ruleout.web.exporting.evidence import draws
+from ruleout.web.records import LogRow
+
+__all__ = ["Test", "Uniformity", "uniformity"]
+
+Vector = NDArray[np.float64]
+_EXPECTED = 5.0  # counts that a chi-square test needs to expect
+
+
+@dataclass(frozen=True)
+class Test:
+    """A chi-square statistic, its degrees of freedom, and how likely a larger one is."""
+
+    statistic: float
+    freedom: int
+
+    @property
+    def p(self) -> float:
+        """The p-value."""
+        return float(chdtrc(self.freedom, self.statistic))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniformity:
+    """Counts as drawn and as expected, and a test of each; None where too little was drawn.
+
+    `sizes` and `sizes_expected` are for s = 1 … k-1; `classes` and `classes_expected` for the k
+    classes, given the sizes that were drawn.
+    """
+
+    draws: int
+    sizes: NDArray[np.intp]
+    sizes_expected: Vector
+    sizes_test: Test | None
+    classes: NDArray[np.intp]
+    classes_expected: Vector
+    classes_test: Test | None
+
+
+def uniformity(rows: Iterable[LogRow], k: int, law: Vector) -> Uniformity:
+    """Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
+
+    Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
+    drawn at random, and imported answers are left out.
+    """
+    counts = np.zeros((k, k), np.intp)  # [size, class]
+    sizes = np.zeros(k, np.intp)
+    for row in draws(rows):
+        proposed = list(row.proposed)
+        if len(proposed) < k and max(proposed) < k:
+            sizes[len(proposed)] += 1
+            counts[len(proposed), proposed] += 1
+    n = int(sizes.sum())
+    expected = n * np.asarray(law, np.float64)
+    each = float(np.arange(k) @ sizes) / k
+    return Uniformity(
+        draws=n,
+        sizes=sizes[1:],
+        sizes_expected=expected,
+        sizes_test=_pearson(sizes[1:], expected),
+        classes=counts.sum(0),
+        classes_expected=np.full(k, each),
+        classes_test=_classes(sizes, counts),
+    )
+
+
+def _pearson(observed: NDArray[np.intp], expected: Vector) -> Test | None:
+    if (observed[expected == 0] > 0).any():
+        return Test(float("inf"), max(int((expected > 0).sum()) - 1, 1))
+    cells = list(_cells(observed, expected))
+    statistic = sum((seen - mean) ** 2 / mean for seen, mean in cells)
+    return Test(float(statistic), len(cells) - 1) if len(cells) > 1 else None
+
+
+def _cells(observed: NDArray[np.intp], expected: Vector) -> Iterator[tuple[float, float]]:
+    """Take neighbours together until enough is expected; the rest joins the last."""
+    done: list[tuple[float, float]] = []
+    seen = mean = 0.0
+    for count, share in zip(observed.tolist(), expected.tolist(), strict=True):
+        seen, mean = seen + count, mean + share
+        if mean >= _EXPECTED:
+            done.append((seen, mean))
+            seen = mean = 0.0
+    if done and (seen or mean):
+        last = done.pop()
+        done.append((last[0] + seen, last[1] + mean))
+    yield from done
+
+
+def _classes(sizes: NDArray[np.intp], counts: NDArray[np.intp]) -> Test | None:
+    k = len(sizes)
+    s = np.arange(k)
+    spread = sizes * s * (k - s) / (k * (k - 1))
+    thick = (sizes * np.minimum(s, k - s) / k >= _EXPECTED) & (s > 0)
+    groups = [(counts[one], spread[one]) for one in np.flatnonzero(thick)]
+    if (spread[~thick]).sum() >= _EXPECTED:
+        groups.append((counts[~thick].sum(0), spread[~thick].sum()))
+    statistic = sum(float(((seen - seen.mean()) ** 2).sum() / over) for seen, over in groups)
+    return Test(statistic, len(groups) * (k - 1)) if groups else None

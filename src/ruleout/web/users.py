@@ -1,0 +1,98 @@
+"""The people of a project. Their names are what strangers typed, so they are checked."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ruleout.labels.errors import brief
+from ruleout.web import queries
+from ruleout.web.errors import RefusedError
+from ruleout.web.records import Role, User
+from ruleout.web.schema import key, slots
+from ruleout.web.schema import users as table
+
+__all__ = ["LONGEST", "add", "by_name", "checked_name", "everyone", "locked", "set_disabled"]
+
+#: The longest name, in characters.
+LONGEST = 64
+
+
+def checked_name(name: str) -> str:
+    """Return the name as it is kept (NFC), or raise.
+
+    >>> checked_name("Ann")
+    'Ann'
+    """
+    kept = unicodedata.normalize("NFC", name) if isinstance(name, str) else ""
+    if not 1 <= len(kept) <= LONGEST:
+        raise RefusedError(
+            f"the name {brief(name)} is empty or too long", f"use 1 to {LONGEST} letters"
+        )
+    strange = any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in kept)
+    if strange or kept != kept.strip():
+        raise RefusedError(
+            f"the name {brief(name)} has characters that cannot be seen",
+            "use letters, digits, marks and single spaces between them",
+        )
+    return kept
+
+
+def add(db: Connection, name: str, role: Role, now: datetime) -> User:
+    """Add somebody."""
+    if role not in ("annotator", "lead"):
+        raise RefusedError(f"there is no role {brief(role)}", "use 'annotator' or 'lead'")
+    kept = checked_name(name)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", kept).casefold())
+    row = {"name": kept, "folded": folded, "role": role, "disabled": False, "added": now}
+    try:
+        number = db.execute(insert(table).values(row)).inserted_primary_key
+    except IntegrityError:
+        problem = f"the name {brief(kept)} is taken, or looks like one that is"
+        raise RefusedError(problem, "choose another name", reason="conflict") from None
+    assert number is not None
+    return User(id=number[0], name=kept, role=role)
+
+
+def everyone(db: Connection) -> list[User]:
+    """Return all users, in the order of adding."""
+    return [_user(row) for row in db.execute(select(table).order_by(table.c.id))]
+
+
+def by_name(db: Connection, name: str) -> User:
+    """Return the user of that name."""
+    row = db.execute(select(table).where(table.c.name == checked_name(name))).first()
+    if row is None:
+        raise RefusedError(
+            f"there is no user {brief(name)}", "add them, or check the name", reason="unknown"
+        )
+    return _user(row)
+
+
+def set_disabled(db: Connection, name: str, disabled: bool, now: datetime) -> User:
+    """Let somebody in no more, or again; questions they had open may go to others at once."""
+    user = by_name(db, name)
+    db.execute(update(table).where(table.c.id == user.id).values(disabled=disabled))
+    mine = slots.c.holder == user.id, slots.c.answer.is_(None), slots.c.expires > now
+    if disabled:
+        db.execute(update(slots).where(*mine).values(expires=now))
+    return User(id=user.id, name=user.name, role=user.role, disabled=disabled)
+
+
+def locked(db: Connection, user: int) -> User:
+    """Return a user who may act, while nobody else acts in their name."""
+    row = db.execute(queries.USER, {"user": key(user)}).first()
+    if row is None:
+        raise RefusedError(f"there is no user {brief(user)}", "log in again", reason="unknown")
+    if row.disabled:
+        problem = f"the account of {brief(row.name)} is closed"
+        raise RefusedError(problem, "ask the lead of the project", reason="foreign")
+    return _user(row)
+
+
+def _user(row: Row[Any]) -> User:
+    return User(id=row.id, name=row.name, role=row.role, disabled=row.disabled)

@@ -1,0 +1,162 @@
+"""Many annotators at once: no question twice, no answer lost, no false receipt."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, event, insert, text, update
+from sqlalchemy.exc import IntegrityError, OperationalError
+from tiers import COUNT
+from web.made import Make, asked_and_said, at, counted, make_items, said
+
+from ruleout.web import Question, Receipt, Settings, Store, UnavailableError, User
+from ruleout.web.schema import answers, questions, slots
+
+
+def work(store: Store, user: User | int, batch: int = 2) -> list[tuple[Question, Receipt]]:
+    """Answer until nothing is left."""
+    done = []
+    while asked := store.next(user, batch):
+        for question in asked:
+            done.append((question, store.answer(user, said("no", question.id, id=_id(question)))))
+    return done
+
+
+def _id(question: Question) -> str:
+    return f"user-{question.user}-question-{question.id}"
+
+
+def in_a_process(job: tuple[str, int]) -> list[str]:
+    """Work in a process of its own."""
+    with Store.open(job[0]) as store:
+        return [receipt.id for _, receipt in work(store, job[1]) if receipt.status == "recorded"]
+
+
+def test_threads_share_the_items_without_overlap(make: Make) -> None:
+    store = make(60, rounds=2)
+    people = [store.add_user(f"user {n}") for n in range(24)]
+    with ThreadPoolExecutor(24) as threads:
+        done = [pair for found in threads.map(lambda who: work(store, who), people)
+                for pair in found]  # fmt: skip
+    places = Counter((question.item, question.round) for question, _ in done)
+    assert len(places) == 120
+    assert set(places.values()) == {1}
+    assert {receipt.status for _, receipt in done} == {"recorded"}
+    assert {row.id for row in counted(store)} == {receipt.id for _, receipt in done}
+    assert store.check() == []
+
+
+def test_processes_share_the_items_without_overlap(url: str, make: Make) -> None:
+    store = make(40)
+    people = [store.add_user(f"user {n}").id for n in range(3)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(3, mp_context=context) as processes:
+        done = list(processes.map(in_a_process, [(url, who) for who in people]))
+    assert sorted(one for ids in done for one in ids) == sorted(row.id for row in counted(store))
+    assert len(counted(store)) == 40
+    assert store.check() == []
+
+
+def test_two_tabs_of_one_person_get_the_same_questions(make: Make) -> None:
+    store = make(50)
+    ann = store.add_user("Ann")
+    with ThreadPoolExecutor(10) as threads:
+        found = list(threads.map(lambda _: store.next(ann, 3, at(0)), range(10)))
+    assert all(questions == found[0] for questions in found)
+
+
+def test_leases_that_expire_while_all_grab_go_to_one(make: Make) -> None:
+    store = make(5, lease_seconds=10)
+    people = [store.add_user(f"user {n}") for n in range(10)]
+    for round_ in range(int(6 * max(1, COUNT))):
+        ask = partial(store.next, count=2, now=at(20 * round_))
+        with ThreadPoolExecutor(10) as threads:
+            found = [question for asked in threads.map(ask, people) for question in asked]
+        assert len({question.item for question in found}) == len(found) == 5
+    assert store.check() == []
+
+
+def test_gold_items_race_without_overlap(make: Make) -> None:
+    store = make(make_items(80, gold=2), gold_rate=0.5)
+    people = [store.add_user(f"user {n}") for n in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        done = [pair for found in threads.map(lambda who: work(store, who), people)
+                for pair in found]  # fmt: skip
+    assert {receipt.status for _, receipt in done} == {"recorded"}
+    places = Counter((question.item, question.round) for question, _ in done)
+    assert set(places.values()) == {1}
+    assert store.progress().done == 80
+
+
+# ---------------------------------------------------------------------- the database says no
+
+
+def test_the_database_itself_allows_one_holder_per_round(make: Make) -> None:
+    store = make(2, rounds=2)
+    ann, bob = store.add_user("Ann"), store.add_user("Bob")
+    hers, his = store.next(ann)[0], store.next(bob)[0]
+    wrong = [
+        insert(slots).values(item=hers.item, round=0, place=0, needed=True, test=False),
+        insert(questions).values(item=hers.item, user=ann.id, round=hers.round, mode="propose",
+                                 proposed=(1,), size=1, law="", seed=0, gold=False, given=at(0)),
+        update(slots).where(slots.c.item == hers.item, slots.c.round == 1)
+        .values(question=his.id, holder=bob.id, expires=at(0)),
+        update(slots).where(slots.c.item == hers.item).values(holder=ann.id),
+        update(slots).where(slots.c.item == hers.item).values(answer=99),
+        insert(answers).values(id="x", user=99, kind="no", excluded=(), late=False, status="",
+                               received=at(0), content=""),
+    ]  # fmt: skip
+    for statement in wrong:
+        with pytest.raises(IntegrityError), store._database.writing() as db:
+            db.execute(statement)
+    assert store.check() == []
+
+
+def test_a_database_that_fails_at_commit_gives_no_receipt(make: Make) -> None:
+    store = make(3)
+    ann = store.add_user("Ann")
+    question = store.next(ann)[0]
+    reply = said("no", question.id)
+
+    def broken(_: object) -> None:
+        raise OperationalError("COMMIT", {}, Exception("disk I/O error"))
+
+    event.listen(store._database.engine, "commit", broken)
+    with pytest.raises(UnavailableError, match="disk I/O error"):
+        store.answer(ann, reply)
+    event.remove(store._database.engine, "commit", broken)
+    assert list(store.log()) == []
+    assert store.answer(ann, reply).status == "recorded"
+
+
+def test_a_full_disk_gives_an_error_and_no_receipt(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.sqlite'}"
+    with Store.create(url, Settings(classes=tuple("abc")), make_items(400)) as store:
+        ann = store.add_user("Ann")
+        asked_and_said(store, ann)
+        event.listen(store._database.engine, "begin", _full)
+        receipts: list[Receipt] = []
+        with pytest.raises(UnavailableError, match=r"full\); nothing was acknowledged"):
+            _go_on(lambda: asked_and_said(store, ann), receipts)
+        event.remove(store._database.engine, "begin", _full)
+        store._database.close()  # the limit is the connection's own
+        assert {row.id for row in store.log()} >= {receipt.id for receipt in receipts}
+        assert len(list(store.log())) == 1 + len(receipts)
+        assert store.check() == []
+        assert asked_and_said(store, ann).status == "recorded"
+
+
+def _full(db: Connection) -> None:
+    pages = db.execute(text("PRAGMA page_count")).scalar_one()
+    db.execute(text(f"PRAGMA max_page_count = {pages}"))
+
+
+def _go_on(step: Callable[[], Receipt], receipts: list[Receipt]) -> None:
+    for _ in range(400):
+        receipts.append(step())

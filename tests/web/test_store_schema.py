@@ -1,0 +1,138 @@
+"""Tables: made by migrations, equal to what the code expects, never somebody else's."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, event, inspect, text
+from web.made import Make, make_items
+
+from ruleout.web import Settings, Store, StoreError
+from ruleout.web.schema import METADATA
+from ruleout.web.upgrading import TABLE
+
+SETTINGS = Settings(classes=tuple("abc"))
+
+
+def test_the_migrations_make_the_tables_that_the_code_expects(make: Make) -> None:
+    with make()._database.reading() as db:
+        context = MigrationContext.configure(
+            db, opts={"version_table": TABLE, "compare_type": True}
+        )
+        assert compare_metadata(context, METADATA) == []
+        indexes = {one["name"] for one in inspect(db).get_indexes("slots")}
+    assert {"ix_slots_free", "ix_slots_expires", "ix_slots_left"} <= indexes
+
+
+def test_sqlite_finds_the_next_item_without_sorting(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.sqlite'}"
+    seen: list[str] = []
+    with Store.create(url, SETTINGS, make_items(3)) as store:
+        engine = store._database.engine
+        event.listen(engine, "before_cursor_execute", lambda _c, _k, sql, *_: seen.append(sql))
+        store.next(store.add_user("Ann"), 2)
+        free = next(sql for sql in seen if "ORDER BY slots.test" in sql)
+        with store._database.reading() as db:
+            plan = str(
+                db.exec_driver_sql(f"EXPLAIN QUERY PLAN {free}", (1,) * free.count("?")).all()
+            )
+    assert "slots USING INDEX ix_slots_free" in plan
+    assert "TEMP B-TREE" not in plan
+    assert "SCAN answers" not in plan
+
+
+def test_a_newer_database_is_refused_and_left_alone(make: Make, url: str) -> None:
+    with make()._database.writing() as db:
+        db.execute(text(f"UPDATE {TABLE} SET version_num = '9999'"))
+    with pytest.raises(StoreError, match=r"newer ruleout .*; update ruleout"):
+        Store.open(url)
+
+
+def test_somebody_elses_database_is_refused_and_left_alone(url: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as db:
+        db.execute(text("CREATE TABLE recipes (name TEXT)"))
+    with pytest.raises(StoreError, match="not a labelling project"):
+        Store.open(url)
+    with pytest.raises(StoreError, match=r"holds other tables .*'recipes'"):
+        Store.create(url, SETTINGS, make_items(1))
+    assert inspect(engine).get_table_names() == ["recipes"]
+    engine.dispose()
+
+
+def test_a_project_is_not_made_twice(make: Make, url: str) -> None:
+    make()
+    with pytest.raises(StoreError, match="a project already"):
+        Store.create(url, SETTINGS, make_items(1))
+
+
+def test_of_two_who_make_a_project_at_once_one_does(url: str) -> None:
+    def create(n: int) -> int:
+        try:
+            Store.create(url, SETTINGS, make_items(n)).close()
+        except StoreError:
+            return 0
+        return n
+
+    with ThreadPoolExecutor(4) as threads:
+        made = sorted(threads.map(create, range(1, 5)))
+    assert made[:3] == [0, 0, 0]
+    with Store.open(url) as store:
+        assert len(list(store.items())) == made[3]
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("nonsense", "not the address"),
+        ("mysql://a@b/c", "'mysql'"),
+        ("sqlite://", "in memory"),
+        ("sqlite:///:memory:", "in memory"),
+        ("sqlite:////nowhere/at/all.sqlite", "no file"),
+        ("postgresql+psycopg://ann:secret@127.0.0.1:1/x", r"cannot open .*ann:\*\*\*@"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused_in_a_sentence(url: str, sentence: str) -> None:
+    with pytest.raises(StoreError, match=sentence) as refused:
+        Store.open(url)
+    assert "secret" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    file.write_bytes(b"not a database " * 100)
+    with pytest.raises(StoreError, match=r"cannot open .*a\.sqlite"):
+        Store.open(f"sqlite:///{file}")
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no folder"):
+        Store.create(f"sqlite:///{tmp_path / 'no' / 'a.sqlite'}", SETTINGS, make_items(1))
+
+
+def test_an_empty_sqlite_file_has_no_project(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.sqlite").close()
+    (tmp_path / "a.sqlite").touch()
+    with pytest.raises(StoreError, match="not a labelling project"):
+        Store.open(f"sqlite:///{tmp_path / 'a.sqlite'}")
+
+
+def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.sqlite'}"
+    with Store.create(url, SETTINGS, make_items(1)) as store, store._database.writing() as db:
+        told = [db.execute(text(f"PRAGMA {name}")).scalar_one()
+                for name in ("journal_mode", "synchronous", "foreign_keys")]  # fmt: skip
+    assert told == ["wal", 2, 1]
+
+
+def test_the_service_never_loads_torch() -> None:
+    program = "import sys, ruleout.web; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
