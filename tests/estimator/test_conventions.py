@@ -82,7 +82,7 @@ def test_a_weight_counts_as_that_many_rows(check: Callable[..., None], approach:
 @pytest.mark.parametrize(
     "copied",
     # our own object, made in the test
-    [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))],
+    [copy.deepcopy, lambda clf: pickle.loads(pickle.dumps(clf))],  # our own object
     ids=["deepcopy", "pickle"],
 )
 @pytest.mark.parametrize("model", ["linear", "mlp"])

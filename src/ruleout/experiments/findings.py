@@ -10,12 +10,12 @@ from statistics import fmean
 from ruleout.comparison.statistics import mark, paired_t_test
 from ruleout.experiments.printed import DATASETS, label_of, printed_for
 from ruleout.experiments.records import Record
+from ruleout.experiments.tabling import OURS, best_of_ours
 from ruleout.methods import approach
 
 __all__ = ["Finding", "Order", "columns", "findings", "orders"]
 
 _BOUNDED = ("mae", "mse", "gce", "phuber")
-_OURS = ("exp", "log")
 _ORDERED = ("upper-bound", "bounded", "unbounded")
 
 
@@ -143,7 +143,7 @@ def _mae_beside_bounded(tables: dict[str, dict[str, Record]]) -> Finding | None:
 def _wrappers_outperformed(tables: dict[str, dict[str, Record]]) -> Finding | None:
     marks = []
     for column in tables.values():
-        ours = _best_of_ours(column)
+        ours = best_of_ours(column.values())
         if ours is not None:
             marks += [_compare(ours, r) for n, r in column.items() if approach(n).form != "whole"]
     return _counted(
@@ -163,15 +163,10 @@ def _counted(
     return Finding(claim, held, f"{what} in {won} of {total} cases, significantly worse in {lost}")
 
 
-def _best_of_ours(column: dict[str, Record]) -> Record | None:
-    found = [column[name] for name in _OURS if name in column]
-    return max(found, key=lambda record: record.mean) if found else None
-
-
 def _ours_best(tables: dict[str, dict[str, Record]]) -> Finding | None:
     best, level, total = [], [], 0
     for dataset, column in tables.items():
-        ours = _best_of_ours(column)
+        ours = best_of_ours(column.values())
         if ours is None:
             continue
         total += 1
@@ -193,10 +188,10 @@ def _marks(tables: dict[str, dict[str, Record]]) -> Finding | None:
     """Count the cells whose mark is the one that the paper prints."""
     same = total = 0
     for column in tables.values():
-        ours = _best_of_ours(column)
+        ours = best_of_ours(column.values())
         for record in column.values():
             found = printed_for(record.spec)
-            if ours is None or found is None or record.spec.approach in _OURS:
+            if ours is None or found is None or record.spec.approach in OURS:
                 continue
             total += 1
             same += (_compare(ours, record) == "•") == found.marked_worse

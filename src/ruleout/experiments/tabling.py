@@ -20,7 +20,7 @@ from ruleout.methods import PAPER, approach
 from ruleout.report import CellTable, Line, TableCell, TableRow
 from ruleout.report.formats import duration
 
-__all__ = ["OURS", "PaperTable", "paper_tables"]
+__all__ = ["OURS", "PaperTable", "best_of_ours", "paper_tables"]
 
 #: The paper's own approaches: the better one is what the others are tested against.
 OURS = ("exp", "log")
@@ -155,10 +155,9 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
     alive = [record for record in records if math.isfinite(record.mean)]
     best = max((round(record.mean, 4) for record in alive), default=math.nan)
     cells = {r.spec.key: replace(_cell(r), best=round(r.mean, 4) == best) for r in records}
-    rivals = [record for record in alive if record.spec.approach in OURS]
-    if not rivals:
+    ours = best_of_ours(records)
+    if ours is None:
         return cells
-    ours = max(rivals, key=lambda record: record.mean)
     others = [record for record in alive if record is not ours]
     raw = [paired_t_test(ours.accuracy, other.accuracy) for other in others]
     for other, p, fair in zip(others, raw, holm(raw).tolist(), strict=True):
@@ -172,11 +171,17 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
     return cells
 
 
+def best_of_ours(records: Iterable[Record]) -> Record | None:
+    """Return the better of EXP and LOG, what a column is tested against; None without either."""
+    rivals = [r for r in records if r.spec.approach in OURS and math.isfinite(r.mean)]
+    return max(rivals, key=lambda record: record.mean, default=None)
+
+
 def _ours(records: Iterable[Record], column: tuple[str, str, str]) -> str:
-    """Return the row that a column is tested against; empty where there is none."""
+    """Return the label of the row that a column is tested against; empty where there is none."""
     place = [r for r in records if (r.spec.dataset, r.spec.model, r.spec.law) == column]
-    rivals = [r for r in place if r.spec.approach in OURS and math.isfinite(r.mean)]
-    return approach(max(rivals, key=lambda r: r.mean).spec.approach).label if rivals else ""
+    found = best_of_ours(place)
+    return "" if found is None else approach(found.spec.approach).label
 
 
 def _cell(record: Record) -> TableCell:
