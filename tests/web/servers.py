@@ -54,7 +54,7 @@ class Server:
 def server(binaries: Path, **options: str) -> Iterator[Server]:
     """Start a server and stop it in the end."""
     folder = Path(tempfile.mkdtemp(prefix="ruleout-pg-"))
-    port = _free_port()
+    port = free_port()
     told = {**options, "port": str(port), "unix_socket_directories": str(folder),
             "listen_addresses": "127.0.0.1", "max_connections": "300"}  # fmt: skip
     flags = " ".join(f"-c {name}={value}" for name, value in told.items())
@@ -85,7 +85,8 @@ def _as_postgres(command: Sequence[str], folder: Path) -> None:
         raise RuntimeError(f"{command[0]} failed: {(folder / 'output').read_text()}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -43,6 +43,17 @@ def test_the_law_holds_in_many_draws(law: str, cap: int | None) -> None:
     assert _p_value(law, cap, seed=11, n=max(5000, int(40_000 * COUNT))) > 1e-3
 
 
+@pytest.mark.parametrize(("law", "cap"), LAWS)
+@pytest.mark.parametrize("k", [5, 6, 40, 300])
+def test_a_proposal_is_what_propose_draws_with_its_seed(law: str, cap: int | None, k: int) -> None:
+    proposer = Proposer(Settings(classes=tuple(f"c{n}" for n in range(k)), law=law, cap=cap))
+    p = capped_law(law, k, cap)
+    for item in range(100):
+        drawn = proposer.proposal(item, 0)
+        again = propose(1, k, p, drawn.seed).excluded[0]
+        assert drawn.classes == tuple(np.flatnonzero(again))
+
+
 def test_gold_sets_are_even_given_the_polarity() -> None:
     k, n, gold = 4, 6000, 2
     proposer = Proposer(Settings(classes=tuple("abcd"), law="released", seed=3))

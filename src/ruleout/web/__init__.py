@@ -5,10 +5,21 @@
 
 from ruleout.web.errors import RefusedError, StoreError, UnavailableError
 from ruleout.web.progress import Progress
-from ruleout.web.records import Item, LogRow, Question, Receipt, Reply, Settings, User
+from ruleout.web.records import (
+    Brought,
+    Item,
+    LogRow,
+    Question,
+    Receipt,
+    Reply,
+    Settings,
+    Turn,
+    User,
+)
 from ruleout.web.store import Store
 
 __all__ = [
+    "Brought",
     "Item",
     "LogRow",
     "Progress",
@@ -19,6 +30,7 @@ __all__ = [
     "Settings",
     "Store",
     "StoreError",
+    "Turn",
     "UnavailableError",
     "User",
 ]

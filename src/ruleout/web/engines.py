@@ -7,26 +7,29 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
+from ruleout.web.batches import Batches, Job
 from ruleout.web.errors import StoreError, UnavailableError
 from ruleout.web.turns import Turns
 
 __all__ = ["Database"]
+
+T = TypeVar("T")
 
 #: How long a writer waits for another process, in milliseconds.
 PATIENCE = 60_000
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, Turns] = {}
-_CONNECTIONS = 10  # more writers than this only slow each other down
+_CONNECTIONS = 20  # writers at a time; on a busy machine 10 were slower (two runs of each)
 _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
 
 
@@ -39,6 +42,7 @@ class Database:
         if self.url.get_backend_name() == "sqlite":
             self.file = Path(str(self.url.database)).absolute()
         self._writers = _writers(self.file)
+        self._batches = Batches(self._run)
         self.engine = _engine(self.url)
         event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
         if self.file:
@@ -55,6 +59,25 @@ class Database:
         with self._writers, _translated(), self.engine.begin() as connection:
             yield connection
 
+    def do(self, work: Callable[[Connection], T]) -> T:
+        """Do small work in a transaction; with SQLite, whoever waits shares one."""
+        if self.file:
+            return self._batches.do(work)
+        with self.writing() as connection:
+            return work(connection)
+
+    def _run(self, jobs: Sequence[Job[Any]]) -> None:
+        try:
+            with self.writing() as connection:
+                if len(jobs) == 1:
+                    jobs[0].run(connection)
+                else:
+                    for job in jobs:
+                        _apart(connection, job)
+        except BaseException as error:  # nothing of all this was written
+            for job in jobs:
+                job.fail(error)
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One view of the database, whatever is written meanwhile."""
@@ -63,6 +86,12 @@ class Database:
             connection = plain.execution_options(reading=True, **level)
             with connection.begin():
                 yield connection
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """One statement that reads, without the cost of a transaction around it."""
+        with _translated(), self.engine.connect() as plain:
+            yield plain.execution_options(isolation_level="AUTOCOMMIT")
 
     def keep_a_journal(self) -> None:
         """Let readers of SQLite read while one writes (kept in the file)."""
@@ -74,6 +103,11 @@ class Database:
         """Let one process at a time make or upgrade the tables, until its transaction ends."""
         if not self.file:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
+
+    def settle(self, connection: Connection) -> None:
+        """Tell PostgreSQL how much was loaded just now, or it plans for empty tables."""
+        if not self.file:
+            connection.exec_driver_sql("ANALYZE")
 
     def damage(self, connection: Connection) -> list[str]:
         """Return what the database itself says is broken; empty: nothing."""
@@ -102,7 +136,7 @@ def _parsed(url: str) -> URL:
 
 def _engine(url: URL) -> Engine:
     try:
-        # Writers take turns for the first ten connections; the rest are for readers.
+        # Writers take turns for the first twenty connections; the rest are for readers.
         return create_engine(url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60)
     except ImportError:
         raise StoreError(
@@ -127,8 +161,21 @@ def _postgresql(connection: Any, _: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    reading = connection.get_execution_options().get("reading")
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if options.get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql("BEGIN" if options.get("reading") else "BEGIN IMMEDIATE")
+
+
+def _apart(connection: Connection, job: Job[Any]) -> None:
+    """Run one job of several: where it raises, nothing of it is written and the others go on."""
+    connection.exec_driver_sql("SAVEPOINT job")
+    try:
+        with _translated():
+            job.run(connection)
+    except Exception as error:
+        connection.exec_driver_sql("ROLLBACK TO job")
+        job.fail(error)
+    connection.exec_driver_sql("RELEASE job")
 
 
 @contextmanager

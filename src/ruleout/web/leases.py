@@ -8,16 +8,15 @@ Gold questions come in between at the project's rate, each item once per annotat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row
+from sqlalchemy import Row
 
-from ruleout.labels.errors import brief
-from ruleout.web import queries, users
-from ruleout.web.errors import RefusedError
-from ruleout.web.proposals import Proposer, chance
-from ruleout.web.records import Question, Settings
+from ruleout.web import queries
+from ruleout.web.desk import Desk
+from ruleout.web.proposals import chance
+from ruleout.web.records import Question
 
 __all__ = ["MOST", "Asking"]
 
@@ -29,92 +28,81 @@ _GOLD = 1  # tells the draw of "gold or not" from every other draw
 
 @dataclass(frozen=True)
 class Asking:
-    """Asks one annotator, inside one transaction."""
+    """Asks one annotator, who is locked."""
 
-    db: Connection
-    settings: Settings
-    proposer: Proposer
-    user: int
-    now: datetime
+    desk: Desk
 
     def next(self, count: int) -> list[Question]:
         """Return up to `count` questions that are now this annotator's."""
-        if not isinstance(count, int) or not 1 <= count <= MOST:
-            raise RefusedError(f"{brief(count)} questions asked for", f"ask for 1 to {MOST}")
-        users.locked(self.db, self.user)
-        found = self._open(count)
+        found = [self._still_open(row) for row in self.desk.open(count)]
         while len(found) < count and (slot := self._pick()) is not None:
             found.append(self._lease(slot))
         return found
 
-    @property
-    def _until(self) -> datetime:
-        return self.now + timedelta(seconds=self.settings.lease_seconds)
-
-    def _row(self, query: Executable, **values: Any) -> Row[Any] | None:
-        return self.db.execute(query, {"user": self.user, **values}).first()
-
-    # ------------------------------------------------------------------ what is theirs
-
-    def _open(self, count: int) -> list[Question]:
-        """Return the open questions; a lease that ran out begins anew."""
-        rows = self.db.execute(queries.OPEN, {"user": self.user, "count": count}).all()
-        return [_question(row, self._renewed(row)) for row in rows]
-
-    def _renewed(self, row: Row[Any]) -> datetime:
-        if row.expires > self.now:
-            return row.expires  # type: ignore[no-any-return]
-        self.db.execute(queries.RENEW, {"at_question": row.id, "expires": self._until})
-        return self._until
+    def _still_open(self, row: Row[Any]) -> Question:
+        """Return an open question; a lease that ran out begins anew."""
+        if row.expires > self.desk.now:
+            return _question(row, row.expires)
+        self.desk.hold(row, row.id)
+        return _question(row, self.desk.until)
 
     # ------------------------------------------------------------------ what is next
 
     def _pick(self) -> Row[Any] | None:
         """Take a round that needs this annotator, or a gold one in its stead."""
-        slot = self._row(queries.FREE) or self._row(queries.EXPIRED, now=self.now)
+        desk = self.desk
+        slot = desk.row(queries.FREE) or desk.row(queries.EXPIRED, now=desk.now)
         if slot is not None and self._gold_is_due():
             return self._gold() or slot
         return slot
 
     def _gold_is_due(self) -> bool:
-        if not self.settings.gold_rate:
+        settings = self.desk.settings
+        if not settings.gold_rate:
             return False
-        last = self._row(queries.LAST_QUESTION)
-        draw = (self.settings.seed, _GOLD, self.user, (last and last[0]) or 0)
-        return chance(*draw) < self.settings.gold_rate
+        last = self.desk.row(queries.LAST_QUESTION)
+        draw = (settings.seed, _GOLD, self.desk.user, (last and last[0]) or 0)
+        return chance(*draw) < settings.gold_rate
 
     def _gold(self) -> Row[Any] | None:
         """Take a round of a gold item, a further one where all are taken."""
-        item = self._row(queries.GOLD_ITEM)
+        item = self.desk.row(queries.GOLD_ITEM)
         if item is None:
             return None
-        return self._row(queries.GOLD_SLOT, item=item.id, now=self.now) or self._further(item)
+        taken = self.desk.row(queries.GOLD_SLOT, item=item.id, now=self.desk.now)
+        return taken or self._further(item)
 
     def _further(self, item: Row[Any]) -> Row[Any]:
-        number = self.db.execute(queries.LAST_ROUND, {"item": item.id}).scalar_one() + 1
+        number = self.desk.db.execute(queries.LAST_ROUND, {"item": item.id}).scalar_one() + 1
         row = {"item": item.id, "round": number, "place": item.place, "needed": False, "test": True}
-        return self.db.execute(queries.ADD_SLOT, row).one()
+        return self.desk.db.execute(queries.ADD_SLOT, row).one()
 
     # ------------------------------------------------------------------ the lease
 
     def _lease(self, slot: Row[Any]) -> Question:
         """Give the slot to this annotator, with the question they had there before, if any."""
-        row = self._row(queries.QUESTION_AT, item=slot.item, round=slot.round) or self._ask(slot)
-        held = {"question": row.id, "holder": self.user, "expires": self._until, "answer": None}
-        self.db.execute(queries.HOLD, {"at_item": slot.item, "at_round": slot.round, **held})
-        return _question(row, self._until)
+        if slot.earlier is None:
+            question = self._ask(slot)
+        else:
+            row = self.desk.db.execute(queries.QUESTION, {"question": slot.earlier}).one()
+            question = _question(row, self.desk.until)
+        self.desk.hold(slot, question.id)
+        self.desk.write()
+        return question
 
-    def _ask(self, slot: Row[Any]) -> Row[Any]:
-        gold = None
+    def _ask(self, slot: Row[Any]) -> Question:
+        desk, gold = self.desk, None
         if slot.test:
-            gold = self.db.execute(queries.GOLD_CLASS, {"item": slot.item}).scalar_one()
-        drawn = self.proposer.proposal(slot.item, slot.round, gold)
+            gold = desk.db.execute(queries.GOLD_CLASS, {"item": slot.item}).scalar_one()
+        drawn = desk.proposer.proposal(slot.item, slot.round, gold)
         row = {
-            "item": slot.item, "user": self.user, "round": slot.round, "gold": slot.test,
-            "mode": self.settings.mode, "proposed": drawn.classes, "size": len(drawn.classes),
-            "law": drawn.law, "seed": drawn.seed, "given": self.now,
+            "item": slot.item, "user": desk.user, "round": slot.round, "gold": slot.test,
+            "mode": desk.settings.mode, "proposed": drawn.classes, "law": drawn.law,
+            "seed": drawn.seed,
         }  # fmt: skip
-        return self.db.execute(queries.ADD_QUESTION, row).one()
+        more = {"size": len(drawn.classes), "given": desk.now}
+        number = desk.db.execute(queries.ADD_QUESTION, row | more).scalar_one()
+        return Question(id=number, expires=desk.until, **row)
 
 
 def _question(row: Row[Any], expires: datetime) -> Question:

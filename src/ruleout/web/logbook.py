@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, select
+from sqlalchemy import Connection, Row, and_, or_, select
 
 from ruleout.web.records import LogRow
 from ruleout.web.schema import answers, items, questions, slots, undone, users
@@ -33,6 +33,10 @@ def rows(db: Connection) -> Iterator[LogRow]:
 
 _counts = and_(~answers.c.late, undone.c.answer.is_(None), answers.c.kind != "undo").label("counts")
 
+#: A "which" follows the "yes" that fills its round; one that was imported may stand alone.
+_alone = and_(answers.c.kind == "which", questions.c.size == 0)
+_fills = or_(answers.c.kind.in_(("yes", "no", "excluded")), _alone)
+
 
 def _logged(row: Row[Any]) -> LogRow:
     return LogRow(
@@ -50,7 +54,7 @@ def disagreements(db: Connection) -> list[str]:
         select(answers.c.number, answers.c.id, questions.c.item, questions.c.round)
         .join(questions, answers.c.question == questions.c.id)
         .outerjoin(undone, undone.c.answer == answers.c.number)
-        .where(_counts, answers.c.kind.in_(("yes", "no", "excluded")))
+        .where(_counts, _fills)
         .subquery()
     )
     same = and_(slots.c.item == counted.c.item, slots.c.round == counted.c.round)

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Label,
+    Select,
+    bindparam,
+    exists,
+    func,
+    select,
+)
 
-from ruleout.web.records import Settings
-from ruleout.web.schema import answers, items, key, slots, undone
+from ruleout.web.records import IMPORTED, Settings
+from ruleout.web.schema import answers, items, slots, undone
 
 __all__ = ["Progress", "pace", "progress"]
-
-_LAST = 100  # answers that the pace is taken from
-_COUNTED = ("yes", "no", "excluded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +56,19 @@ class Progress:
 
 def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
     """Count."""
-    total = db.execute(select(func.count()).select_from(items)).scalar_one()
-    left = select(func.count(), func.count(slots.c.item.distinct()))
-    open_slots, open_items = db.execute(left.where(slots.c.needed, slots.c.answer.is_(None))).one()
-    team = _pace(db, settings)
+    counts, last = (_COUNTS, _LAST) if user is None else (_OWN_COUNTS, _OWN_LAST)
+    row = db.execute(counts, {"user": user}).one()
+    wanted, left = row.items * settings.rounds, int(row.left)  # PostgreSQL sums to a Decimal
+    team = _pace(db, settings, _LAST)
     return Progress(
-        items=total,
-        done=total - open_items,
-        wanted=total * settings.rounds,
-        given=total * settings.rounds - open_slots,
-        answers=_count(db, answers.c.kind.in_(_COUNTED), *_of(user)),
-        skips=_count(db, answers.c.kind == "skip", *_of(user)),
-        per_hour=team if user is None else _pace(db, settings, *_of(user)),
-        seconds_left=0.0 if not open_slots else open_slots / team * 3600 if team else None,
+        items=row.items,
+        done=row.items - row.unfinished,
+        wanted=wanted,
+        given=wanted - left,
+        answers=row.answers if user is not None else wanted - left + row.further,
+        skips=row.skips,
+        per_hour=team if user is None else _pace(db, settings, last, user),
+        seconds_left=0.0 if not left else left / team * 3600 if team else None,
     )
 
 
@@ -77,18 +85,50 @@ def pace(moments: Sequence[datetime], pause: timedelta) -> float | None:
     return len(gaps) / seconds * 3600 if seconds > 0 else None
 
 
-def _of(user: int | None) -> tuple[ColumnElement[bool], ...]:
-    return () if user is None else (answers.c.user == key(user),)
+def _pace(
+    db: Connection, settings: Settings, last: Select[Any], user: int | None = None
+) -> float | None:
+    rows = db.execute(last, {"user": user}).all()
+    given = [row.received for row in rows if row.kind in _GIVEN and row.status != IMPORTED]
+    return pace(given, timedelta(seconds=settings.lease_seconds))
 
 
-def _count(db: Connection, *where: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(answers)
-    query = query.outerjoin(undone, undone.c.answer == answers.c.number)
-    stands = ~answers.c.late, undone.c.answer.is_(None)
-    return int(db.execute(query.where(*stands, *where)).scalar_one())
+# ---------------------------------------------------------------------- statements
+
+_RECENT = 100  # rows of the log that the pace is taken from
+_GIVEN = ("yes", "no", "excluded")
+_user: Any = bindparam("user", type_=Integer)
 
 
-def _pace(db: Connection, settings: Settings, *where: ColumnElement[bool]) -> float | None:
-    query = select(answers.c.received).where(answers.c.kind.in_(_COUNTED), *where)
-    last = db.execute(query.order_by(answers.c.number.desc()).limit(_LAST)).scalars().all()
-    return pace(last, timedelta(seconds=settings.lease_seconds))
+def _count(*where: ColumnElement[bool]) -> Select[Any]:
+    return select(func.count()).where(*where)
+
+
+def _counts(*more: Label[Any]) -> Select[Any]:
+    """Count slots rather than answers: every answer that counts fills one, and there are fewer."""
+    open_slots = slots.c.needed, slots.c.answer.is_(None)
+    by_item = select(func.count().label("n")).where(*open_slots).group_by(slots.c.item).subquery()
+    left = select(func.coalesce(func.sum(by_item.c.n), 0).label("left"),
+                  func.count().label("unfinished")).subquery()  # fmt: skip
+    return select(
+        left, select(func.count()).select_from(items).scalar_subquery().label("items"), *more
+    )
+
+
+def _skips(*where: ColumnElement[bool]) -> Label[Any]:
+    taken_back = exists().where(undone.c.answer == answers.c.number)
+    skips = _count(answers.c.kind == "skip", ~answers.c.late, ~taken_back, *where)
+    return skips.select_from(answers).scalar_subquery().label("skips")
+
+
+def _last(*where: ColumnElement[bool]) -> Select[Any]:
+    """The last of the log; what does not tell the pace is left out after it is read."""
+    columns = answers.c.received, answers.c.kind, answers.c.status
+    return select(*columns).where(*where).order_by(answers.c.number.desc()).limit(_RECENT)
+
+
+_further = _count(~slots.c.needed, slots.c.answer.is_not(None)).scalar_subquery()
+_own = _count(slots.c.holder == _user, slots.c.answer.is_not(None)).scalar_subquery()
+_COUNTS = _counts(_further.label("further"), _skips())
+_OWN_COUNTS = _counts(_own.label("answers"), _skips(answers.c.user == _user))
+_LAST, _OWN_LAST = _last(), _last(answers.c.user == _user)

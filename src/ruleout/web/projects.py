@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -9,17 +10,26 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from ruleout.labels.classes import class_names
 from ruleout.labels.errors import brief
 from ruleout.web.errors import RefusedError, StoreError
 from ruleout.web.proposals import capped_law
-from ruleout.web.records import Item, Settings
+from ruleout.web.records import Item, Settings, User
+from ruleout.web.replies import storable
 from ruleout.web.schema import items as table
-from ruleout.web.schema import key, project, slots
+from ruleout.web.schema import key, project, questions, slots
 
-__all__ = ["add_items", "item", "items", "read_settings", "write_settings"]
+__all__ = [
+    "add_items",
+    "identity",
+    "item",
+    "item_for",
+    "items",
+    "read_settings",
+    "write_settings",
+]
 
 
 def write_settings(db: Connection, settings: Settings, now: datetime) -> None:
@@ -33,6 +43,12 @@ def read_settings(db: Connection) -> Settings:
     """Return the settings of the project."""
     found = json.loads(db.execute(select(project.c.settings)).scalar_one())
     return Settings(**{**found, "classes": tuple(found["classes"])})
+
+
+def identity(db: Connection) -> str:
+    """Return 16 hex digits that no other project here has; they follow from when it was made."""
+    made = db.execute(select(project.c.created)).scalar_one()
+    return hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
 
 
 def _check(settings: Settings) -> None:
@@ -88,17 +104,12 @@ def _check_items(every: Sequence[Item], classes: int) -> None:
             problem = f"item name {brief(one.name)} is {'taken' if one.name else 'empty'}"
             raise StoreError(problem, "give every item a name of its own", row=row)
         seen.add(one.name)
-        if not all(map(_storable, (one.name, one.path, one.text))):
+        if not all(map(storable, (one.name, one.path, one.text))):
             problem = f"item {brief(one.name)} holds a character that cannot be stored"
             raise StoreError(problem, "rename the file, or write the text as UTF-8", row=row)
         if one.gold is not None and not 0 <= one.gold < classes:
             problem = f"item {brief(one.name)} has gold class {one.gold}"
             raise StoreError(problem, f"classes go from 0 to {classes - 1}", row=row)
-
-
-def _storable(text: str | None) -> bool:
-    """Tell whether both databases can hold the text: no NUL, no half of a surrogate pair."""
-    return text is None or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
 
 
 def items(db: Connection, first: int, last: int | None) -> Iterator[tuple[int, Item]]:
@@ -112,7 +123,24 @@ def items(db: Connection, first: int, last: int | None) -> Iterator[tuple[int, I
 
 def item(db: Connection, number: int) -> Item:
     """Return one item."""
-    row = db.execute(select(table).where(table.c.id == key(number))).first()
+    return _found(db.execute(_ITEM, {"item": key(number)}).first(), number)
+
+
+def item_for(db: Connection, user: User, number: int) -> Item:
+    """Return one item, if this user leads or was ever asked about it."""
+    query = _ITEM if user.role == "lead" else _ASKED
+    return _found(db.execute(query, {"item": key(number), "user": user.id}).first(), number)
+
+
+_ITEM = select(table).where(table.c.id == bindparam("item"))
+_ASKED = _ITEM.where(
+    select(questions.c.id)
+    .where(questions.c.item == table.c.id, questions.c.user == bindparam("user"))
+    .exists()
+)
+
+
+def _found(row: Row[Any] | None, number: object) -> Item:
     if row is None:
         problem = f"there is no item {brief(number)}"
         raise RefusedError(problem, "use a number that a question names", reason="unknown")

@@ -6,6 +6,7 @@ what the log says.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
@@ -13,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels import propose, size_law
+from ruleout.labels import size_law
 from ruleout.labels.errors import LabelError
 from ruleout.web.records import Settings
 
@@ -44,6 +45,8 @@ class Proposer:
         self._settings = settings
         self._k = len(settings.classes)
         self._law = capped_law(settings.law, self._k, settings.cap)
+        cumulated = size_law(self._law, self._k).cumsum()
+        self._cdf = (cumulated / cumulated[-1]).tolist()
         capped = settings.cap is not None and settings.cap < self._k - 1
         self._name = f"{settings.law}, at most {settings.cap}" if capped else settings.law
 
@@ -54,8 +57,17 @@ class Proposer:
             return Proposal((), "", seed)
         if gold is not None:
             return Proposal(self._balanced(gold, seed), f"{self._name}, gold half the time", seed)
-        drawn = propose(1, self._k, self._law, seed).excluded[0]
-        return Proposal(tuple(int(code) for code in np.flatnonzero(drawn)), self._name, seed)
+        return Proposal(self._drawn(seed), self._name, seed)
+
+    def _drawn(self, seed: int) -> tuple[int, ...]:
+        """Draw what :func:`ruleout.labels.propose` draws for one set, with less around it."""
+        size, *chances = np.random.default_rng(seed).random(self._k + 1).tolist()
+        wanted = 1 + bisect_right(self._cdf, size)
+        chosen: list[int] = []
+        for code, draw in enumerate(chances):
+            if draw * (self._k - code) < wanted - len(chosen):
+                chosen.append(code)
+        return tuple(chosen)
 
     def _balanced(self, gold: int, seed: int) -> tuple[int, ...]:
         """Draw a size from the law, then toss a coin for whether `gold` is in the set."""

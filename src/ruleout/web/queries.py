@@ -18,11 +18,13 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    null,
     or_,
     select,
     update,
 )
 
+from ruleout.web.records import IMPORTED
 from ruleout.web.schema import Moment, answers, items, questions, slots, undone, users
 
 __all__ = [
@@ -30,7 +32,6 @@ __all__ = [
     "ADD_QUESTION",
     "ADD_SLOT",
     "ADD_UNDONE",
-    "ANSWERED",
     "EXPIRED",
     "FREE",
     "GOLD_CLASS",
@@ -42,9 +43,8 @@ __all__ = [
     "LAST_ROUND",
     "OPEN",
     "QUESTION",
-    "QUESTION_AT",
-    "RENEW",
     "REPLY",
+    "SENDER",
     "STANDING",
     "STANDING_ON",
     "USER",
@@ -73,28 +73,52 @@ def _new(item: Column[int]) -> ColumnElement[bool]:
     return and_(~exists(said.correlate(item.table)), ~exists(held.correlate(item.table)))
 
 
+def _with_earlier(where: ColumnElement[bool]) -> Select[Any]:
+    """Look for slots, each with the question that the user had there before, if any."""
+    same = questions.c.item == slots.c.item, questions.c.round == slots.c.round
+    earlier = questions.c.id.label("earlier")
+    joined = (
+        select(slots, earlier)
+        .select_from(slots)
+        .outerjoin(questions, and_(*same, questions.c.user == _user))
+    )
+    return joined.where(where)
+
+
 def _first(where: ColumnElement[bool]) -> Select[Any]:
-    query = select(slots).where(where, slots.c.needed, _new(slots.c.item))
+    query = _with_earlier(where).where(slots.c.needed, _new(slots.c.item))
     return _free_of_others(query.order_by(slots.c.test, slots.c.round, slots.c.place), slots)
 
 
 USER = select(users).where(users.c.id == _user).with_for_update(key_share=True)
 
+#: A user who sends a reply, and what was recorded under the reply's id (`known`, …). Where the
+#: user's lock was waited for, `known` may be out of date: then the id turns out to be taken.
+SENDER = (
+    select(
+        users.c.id, users.c.name, users.c.role, users.c.disabled, answers.c.id.label("known"),
+        answers.c.user.label("by"), answers.c.content, answers.c.status, answers.c.question,
+        questions.c.item,
+    )
+    .select_from(users)
+    .outerjoin(answers, answers.c.id == bindparam("id"))
+    .outerjoin(questions, answers.c.question == questions.c.id)
+    .where(users.c.id == _user)
+    .with_for_update(of=users, key_share=True)
+)  # fmt: skip
+
 # ---------------------------------------------------------------------- asking
+
+_held = slots.c.question.label("held"), slots.c.answer.label("answered"), slots.c.expires
 
 #: The open questions of a user, oldest first.
 OPEN = (
-    select(questions, slots.c.expires)
+    select(questions, *_held)
     .join(slots, slots.c.question == questions.c.id)
-    .where(slots.c.holder == _user, slots.c.answer.is_(None))
+    .where(slots.c.holder == _user, slots.c.answer.is_(None), slots.c.question.is_not(None))
     .order_by(questions.c.id)
     .limit(bindparam("count"))
     .with_for_update(of=slots, key_share=True)
-)
-RENEW = (
-    update(slots)
-    .where(slots.c.question == bindparam("at_question"))
-    .values(expires=bindparam("expires"))
 )
 _free = slots.c.question.is_(None)
 _expired = and_(
@@ -112,23 +136,18 @@ GOLD_ITEM = _free_of_others(
 )
 _of_item = slots.c.item == bindparam("item")
 GOLD_SLOT = _free_of_others(
-    select(slots).where(_of_item, or_(_free, _expired)).order_by(slots.c.round), slots
+    _with_earlier(and_(_of_item, or_(_free, _expired))).order_by(slots.c.round), slots
 )
 LAST_ROUND = select(func.max(slots.c.round)).where(_of_item)
 GOLD_CLASS = select(items.c.gold).where(items.c.id == bindparam("item"))
-ADD_SLOT = insert(slots).returning(*slots.c)
-ADD_QUESTION = insert(questions).returning(*questions.c)
-QUESTION_AT = select(questions).where(
-    questions.c.item == bindparam("item"),
-    questions.c.user == _user,
-    questions.c.round == bindparam("round"),
-)
+ADD_SLOT = insert(slots).returning(*slots.c, null().label("earlier"))
+ADD_QUESTION = insert(questions).returning(questions.c.id)
 
 # ---------------------------------------------------------------------- answering
 
-#: A question, and what now holds its slot (`held`, `answered`).
+#: A question, and what now holds its slot (`held`, `answered`, `expires`).
 QUESTION = (
-    select(questions, slots.c.question.label("held"), slots.c.answer.label("answered"))
+    select(questions, *_held)
     .join(slots, and_(slots.c.item == questions.c.item, slots.c.round == questions.c.round))
     .where(questions.c.id == bindparam("question"))
     .with_for_update(of=slots, key_share=True)
@@ -139,7 +158,6 @@ HOLD = (
     .where(*_place)
     .values({name: bindparam(name) for name in ("question", "holder", "expires", "answer")})
 )
-ANSWERED = update(slots).where(*_place).values(answer=bindparam("answer"))
 
 #: A reply by its id, with the item it was about.
 REPLY = (
@@ -163,9 +181,10 @@ STANDING_ON = _standing.where(
     answers.c.question == bindparam("question"), answers.c.kind == bindparam("kind")
 ).order_by(answers.c.late, answers.c.number)
 
-#: The user's last answer that counts; a "which" belongs to its "yes".
+#: The user's last answer that counts and was given here; a "which" belongs to its "yes".
 LAST_ANSWER = (
     _standing.where(~answers.c.late, answers.c.kind.not_in(("undo", "which")))
+    .where(answers.c.status != IMPORTED)
     .order_by(answers.c.number.desc())
     .limit(1)
 )

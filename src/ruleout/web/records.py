@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "IMPORTED",
+    "Brought",
     "Item",
     "Kind",
     "LogRow",
@@ -17,8 +19,12 @@ __all__ = [
     "Reply",
     "Role",
     "Settings",
+    "Turn",
     "User",
 ]
+
+#: The law of proposals that came from elsewhere: nobody knows how they were drawn.
+IMPORTED = "imported"
 
 #: ``propose``: "is it one of these?", the process of Section 3.2. ``rule-out``: click away what it
 #: surely is not.
@@ -142,6 +148,23 @@ class Receipt:
     status: Literal["recorded", "late", "nothing"]
     item: int | None = None
     question: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What became of a reply, and the questions that are now open."""
+
+    receipt: Receipt
+    questions: list[Question]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """What an import did: answers that are new, answers that were there, users it added."""
+
+    added: int
+    known: int
+    users: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,10 @@ from ruleout.labels.errors import brief
 from ruleout.web.errors import RefusedError
 from ruleout.web.records import Kind, Reply
 
-__all__ = ["check", "check_against", "content", "sent", "took"]
+__all__ = ["check", "check_against", "content", "sent", "storable", "took"]
 
 _MOST = 100  # characters of a reply's id
+_RESERVED = "import-"  # so that no reply can stand in for an answer that is yet to be imported
 _KINDS = {"propose": ("yes", "no", "skip", "which"), "rule-out": ("excluded", "skip")}
 
 
@@ -24,6 +25,9 @@ def check(reply: Reply) -> None:
         if text is not None and not _is_id(text):
             problem = f"the reply's {name} is {brief(text)}"
             raise RefusedError(problem, f"use 1 to {_MOST} letters, digits and marks of ASCII")
+    if str(reply.id).startswith(_RESERVED):
+        problem = f"the reply's id begins with {_RESERVED!r}, as those of imported answers do"
+        raise RefusedError(problem, "begin it otherwise")
     if reply.id is None or reply.kind not in get_args(Kind):
         raise RefusedError(f"there is no reply of kind {brief(reply.kind)}", "reload the page")
     for code in (*reply.excluded, *(() if reply.which is None else (reply.which,))):
@@ -68,15 +72,13 @@ def content(reply: Reply) -> str:
     return json.dumps(said)
 
 
-def took(reply: Reply) -> int | None:
+def took(ms: int | None) -> int | None:
     """Return the time taken, None where a client's clock made no sense."""
-    ms = reply.took_ms
     return ms if type(ms) is int and 0 <= ms < 2**31 else None
 
 
-def sent(reply: Reply) -> datetime | None:
-    """Return when the client sent the reply, by its own clock; no zone means UTC."""
-    at = reply.sent
+def sent(at: datetime | None) -> datetime | None:
+    """Return when a client sent something, by its own clock; no zone means UTC."""
     if at is None or at.tzinfo is None:
         return at and at.replace(tzinfo=UTC)
     try:
@@ -88,3 +90,8 @@ def sent(reply: Reply) -> datetime | None:
 def _is_id(text: object) -> bool:
     fits = isinstance(text, str) and 1 <= len(text) <= _MOST
     return fits and all("!" <= c <= "~" for c in str(text))
+
+
+def storable(text: str | None) -> bool:
+    """Tell whether both databases can hold the text: no NUL, no half of a surrogate pair."""
+    return text is None or not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)

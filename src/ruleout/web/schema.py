@@ -24,6 +24,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     and_,
+    or_,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
@@ -33,10 +34,12 @@ __all__ = [
     "Codes",
     "Moment",
     "answers",
+    "invites",
     "items",
     "key",
     "project",
     "questions",
+    "sessions",
     "slots",
     "undone",
     "users",
@@ -93,8 +96,8 @@ def key(number: object) -> int:
     return number if fits else -1  # type: ignore[return-value]
 
 
-def _whole(name: str, *more: Any) -> Column[int]:
-    return Column(name, Integer, *more, nullable=False)
+def _whole(name: str, *more: Any, **options: Any) -> Column[int]:
+    return Column(name, Integer, *more, nullable=False, **options)
 
 
 def _words(name: str, **options: Any) -> Column[str]:
@@ -109,6 +112,10 @@ def _moment(name: str, nullable: bool = False) -> Column[datetime]:
     return Column(name, Moment, nullable=nullable)
 
 
+def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
+
+
 #: One row: the settings, as JSON.
 project = Table(
     "project", METADATA,
@@ -116,12 +123,29 @@ project = Table(
     _words("settings"), _moment("created"),
 )  # fmt: skip
 
-#: `folded` is the name without case and look-alike forms, so that no two people look the same.
+#: `folded` is the name without case and look-alike forms, so that no two people look the same;
+#: `password` is its hash, NULL for who has none.
 users = Table(
     "users", METADATA,
     Column("id", Integer, primary_key=True),
     _words("name", unique=True), _words("folded", unique=True), _words("role"),
-    _switch("disabled"), _moment("added"),
+    _switch("disabled"), _moment("added"), _words("password", nullable=True),
+)  # fmt: skip
+
+#: Links by which people choose a password; `token` is a hash, here and in sessions, so that who
+#: reads the database can use neither.
+invites = Table(
+    "invites", METADATA,
+    Column("token", Text, primary_key=True),
+    _whole("user", ForeignKey("users.id"), index=True), _moment("expires"),
+)  # fmt: skip
+
+#: Who is logged in; `seconds` is how long a session lasts after each use.
+sessions = Table(
+    "sessions", METADATA,
+    Column("token", Text, primary_key=True),
+    _whole("user", ForeignKey("users.id"), index=True), _moment("began"),
+    Column("expires", Moment, nullable=False, index=True), _whole("seconds"),
 )  # fmt: skip
 
 #: `place` is the position in the project's shuffled order.
@@ -156,6 +180,7 @@ answers = Table(
     _words("content"),
 )  # fmt: skip
 Index(None, answers.c.user, answers.c.number)
+_partial("ix_answers_skips", answers.c.kind == "skip", answers.c.user)
 
 #: Which answers were taken back, and by which undo.
 undone = Table(
@@ -165,7 +190,8 @@ undone = Table(
 )  # fmt: skip
 
 #: Each round of each item: free (no question), leased (no answer), or answered. Rounds that are
-#: not `needed` are further gold questions; `test` says that the item is asked as gold.
+#: not `needed` are further gold questions and imported answers; `test` says that the item is asked
+#: as gold.
 slots = Table(
     "slots", METADATA,
     Column("item", Integer, ForeignKey("items.id"), primary_key=True, autoincrement=False),
@@ -174,24 +200,27 @@ slots = Table(
     Column("question", Integer, ForeignKey("questions.id")),
     Column("holder", Integer, ForeignKey("users.id")), _moment("expires", nullable=True),
     Column("answer", Integer, ForeignKey("answers.number")),
-    UniqueConstraint("holder", "item"),
     CheckConstraint("(question IS NULL) = (holder IS NULL)", name="held"),
     CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
     CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
 )  # fmt: skip
 
 
-def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Index:
-    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
-
-
 # Partial, so that a search for what is NULL uses the index made for it.
 _partial("uq_slots_question", slots.c.question.is_not(None), slots.c.question, unique=True)
 _partial("uq_slots_answer", slots.c.answer.is_not(None), slots.c.answer, unique=True)
+# Nobody fills two rounds of an item, except with answers that were imported.
+_partial(
+    "uq_slots_holder_item", or_(slots.c.needed, slots.c.test),
+    slots.c.holder, slots.c.item, unique=True,
+)  # fmt: skip
 _leased = and_(slots.c.question.is_not(None), slots.c.answer.is_(None))
 _partial(
     "ix_slots_free", and_(slots.c.question.is_(None), slots.c.needed),
     slots.c.test, slots.c.round, slots.c.place,
 )  # fmt: skip
 _partial("ix_slots_expires", _leased, slots.c.expires)
+_partial("ix_slots_open", _leased, slots.c.holder, slots.c.question)
+_partial("ix_slots_given", slots.c.answer.is_not(None), slots.c.holder)
+_partial("ix_slots_further", ~slots.c.needed, slots.c.answer)
 _partial("ix_slots_left", and_(slots.c.answer.is_(None), slots.c.needed), slots.c.item)

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from ruleout.web import logbook, projects, users
+from ruleout.labels.errors import brief
+from ruleout.web import logbook, projects
 from ruleout.web.answering import Answering
+from ruleout.web.bringing import Bringing
+from ruleout.web.desk import Desk
 from ruleout.web.engines import Database
-from ruleout.web.errors import StoreError, UnavailableError
-from ruleout.web.leases import Asking
+from ruleout.web.errors import RefusedError, StoreError, UnavailableError
+from ruleout.web.leases import MOST, Asking
+from ruleout.web.people import People, moment, number_of
 from ruleout.web.progress import Progress, progress
 from ruleout.web.proposals import Proposer
-from ruleout.web.records import Item, LogRow, Question, Receipt, Reply, Role, Settings, User
+from ruleout.web.records import (
+    Brought,
+    Item,
+    LogRow,
+    Question,
+    Receipt,
+    Reply,
+    Settings,
+    Turn,
+    User,
+)
 from ruleout.web.upgrading import make, upgrade
+
+if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
+    from ruleout.web.importing import Earlier
 
 __all__ = ["Store"]
 
 
-class Store:
+class Store(People):
     """A labelling project; :meth:`create` makes one and :meth:`open` opens it.
 
     Every method may be called from any thread, and any number of processes may have the same
@@ -44,8 +63,10 @@ class Store:
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
-        self._database = database
+        super().__init__(database)
         self._settings = settings
+        with database.looking() as db:
+            self._identity = projects.identity(db)
         self._proposer = Proposer(settings)
 
     @classmethod
@@ -58,8 +79,9 @@ class Store:
                 raise StoreError(problem, "make it first")
             with database.writing() as db:
                 make(database, db)
-                projects.write_settings(db, settings, _moment(None))
+                projects.write_settings(db, settings, moment(None))
                 projects.add_items(db, settings, items)
+                database.settle(db)
             database.keep_a_journal()
         except BaseException as error:
             database.close()
@@ -88,47 +110,56 @@ class Store:
         """What the project asks, and how."""
         return self._settings
 
-    # ------------------------------------------------------------------ people
-
-    def add_user(self, name: str, role: Role = "annotator", now: datetime | None = None) -> User:
-        """Add somebody; no two names may look alike."""
-        with self._database.writing() as db:
-            return users.add(db, name, role, _moment(now))
-
-    def users(self) -> list[User]:
-        """Return everybody, in the order of adding."""
-        with self._database.reading() as db:
-            return users.everyone(db)
-
-    def user(self, name: str) -> User:
-        """Return the user of that name."""
-        with self._database.reading() as db:
-            return users.by_name(db, name)
-
-    def disable(self, name: str, disabled: bool = True, now: datetime | None = None) -> User:
-        """Let somebody in no more (or again); their open questions may go to others."""
-        with self._database.writing() as db:
-            return users.set_disabled(db, name, disabled, _moment(now))
+    @property
+    def identity(self) -> str:
+        """16 hex digits, the same for the life of the project."""
+        return self._identity
 
     # ------------------------------------------------------------------ asking and answering
 
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
-        number, at = _number(user), _moment(now)
-        with self._database.writing() as db:
-            return Asking(db, self._settings, self._proposer, number, at).next(count)
+        _check_count(count, 1)
+        number, at = number_of(user), moment(now)
+
+        def work(db: Connection) -> list[Question]:
+            desk = self._desk(db, number, at)
+            desk.lock()
+            return _asked(desk, count)
+
+        return self._database.do(work)
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply and return its receipt; the same reply again gets the same receipt."""
-        number, at = _number(user), _moment(now)
-        try:
-            return self._answer(number, reply, at)
-        except IntegrityError:  # somebody else recorded this id a moment ago: now it is there
-            return self._answer(number, reply, at)
+        return self.turn(user, reply, 0, now).receipt
 
-    def _answer(self, user: int, reply: Reply, now: datetime) -> Receipt:
+    def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
+        """Record a reply and return up to `hold` questions that are then open, in one step."""
+        _check_count(hold, 0)
+        number, at = number_of(user), moment(now)
+
+        def work(db: Connection) -> Turn:
+            desk = self._desk(db, number, at)
+            receipt = Answering(desk, reply, hold).receipt()
+            return Turn(receipt=receipt, questions=_asked(desk, hold))
+
+        try:
+            return self._database.do(work)
+        except IntegrityError:  # somebody else recorded this id a moment ago: now it is there
+            return self._database.do(work)
+
+    def _desk(self, db: Connection, user: int, now: datetime) -> Desk:
+        return Desk(db, self._settings, self._proposer, user, now)
+
+    def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:
+        """Import answers that were given elsewhere; those that are known are not added again."""
+        given, at = list(answers), moment(now)
         with self._database.writing() as db:
-            return Answering(db, self._settings, user, reply, now).receipt()
+            self._database.alone(db)
+            brought = Bringing(db, self._settings, at).bring(given)
+            if brought.added:
+                self._database.settle(db)
+            return brought
 
     # ------------------------------------------------------------------ looking
 
@@ -140,7 +171,7 @@ class Store:
     def progress(self, user: User | int | None = None) -> Progress:
         """Return how far the project is, with the counts and the pace of one annotator or all."""
         with self._database.reading() as db:
-            return progress(db, self._settings, None if user is None else _number(user))
+            return progress(db, self._settings, None if user is None else number_of(user))
 
     def items(self, first: int = 1, last: int | None = None) -> Iterator[tuple[int, Item]]:
         """Yield the items with their numbers, in the order they were given."""
@@ -151,6 +182,11 @@ class Store:
         """Return one item by its number."""
         with self._database.reading() as db:
             return projects.item(db, number)
+
+    def item_for(self, user: User, number: int) -> Item:
+        """Return one item that this user may see: a lead any, others what they were asked about."""
+        with self._database.looking() as db:
+            return projects.item_for(db, user, number)
 
     def check(self) -> list[str]:
         """Return what is broken, one sentence each; empty: nothing is."""
@@ -171,15 +207,16 @@ class Store:
         self.close()
 
 
-def _number(user: User | int) -> int:
-    return user.id if isinstance(user, User) else user
+def _check_count(count: int, least: int) -> None:
+    if type(count) is not int or not least <= count <= MOST:
+        raise RefusedError(f"{brief(count)} questions asked for", f"ask for {least} to {MOST}")
 
 
-def _moment(now: datetime | None) -> datetime:
-    at = datetime.now(UTC) if now is None else now
-    if at.tzinfo is None:
-        raise ValueError("now has no time zone; use datetime.now(UTC)")
-    return at
+def _asked(desk: Desk, count: int) -> list[Question]:
+    """Ask, and have everything written that changed hands."""
+    found = Asking(desk).next(count) if count else []
+    desk.write()
+    return found
 
 
 def _plain(database: Database, error: BaseException) -> BaseException:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, inspect
 from ruleout.web.engines import Database
 from ruleout.web.errors import StoreError
 
-__all__ = ["TABLE", "make", "revision", "upgrade"]
+__all__ = ["TABLE", "climb", "make", "revision", "upgrade"]
 
 #: Holds the revision; its name tells our databases from others.
 TABLE = "ruleout_revision"
@@ -33,7 +33,7 @@ def make(database: Database, connection: Connection) -> None:
             f"{database.name} holds other tables (such as {min(tables)!r})",
             "give the project a database of its own",
         )
-    _climb(connection)
+    climb(connection)
 
 
 def upgrade(database: Database, connection: Connection) -> None:
@@ -42,7 +42,7 @@ def upgrade(database: Database, connection: Connection) -> None:
         return
     database.alone(connection)
     if _current(database, connection) != _scripts().get_current_head():
-        _climb(connection)
+        climb(connection)
 
 
 def revision(connection: Connection) -> str | None:
@@ -76,13 +76,13 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(_settings())
 
 
-def _climb(connection: Connection) -> None:
+def climb(connection: Connection, to: str = "head") -> None:
     """Run the missing steps in the transaction of `connection`."""
     config = _settings()
     scripts = ScriptDirectory.from_config(config)
 
     def steps(found: Any, _: object) -> Any:
-        return scripts._upgrade_revs("head", found)  # as alembic's own upgrade command does
+        return scripts._upgrade_revs(to, found)  # as alembic's own upgrade command does
 
     with EnvironmentContext(config, scripts, fn=steps) as environment:
         environment.configure(connection=connection, version_table=TABLE)

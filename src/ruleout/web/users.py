@@ -16,7 +16,20 @@ from ruleout.web.records import Role, User
 from ruleout.web.schema import key, slots
 from ruleout.web.schema import users as table
 
-__all__ = ["LONGEST", "add", "by_name", "checked_name", "everyone", "locked", "set_disabled"]
+__all__ = [
+    "LONGEST",
+    "add",
+    "allowed",
+    "by_name",
+    "checked_name",
+    "everyone",
+    "find",
+    "folded",
+    "locked",
+    "made",
+    "set_disabled",
+    "with_password",
+]
 
 #: The longest name, in characters.
 LONGEST = 64
@@ -42,35 +55,59 @@ def checked_name(name: str) -> str:
     return kept
 
 
-def add(db: Connection, name: str, role: Role, now: datetime) -> User:
+def folded(name: str) -> str:
+    """Return a checked name without case and look-alike forms.
+
+    >>> folded("Zoë Fisher") == folded("ZOË ﬁsher")
+    True
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def add(db: Connection, name: str, role: Role, now: datetime, *, disabled: bool = False) -> User:
     """Add somebody."""
     if role not in ("annotator", "lead"):
         raise RefusedError(f"there is no role {brief(role)}", "use 'annotator' or 'lead'")
     kept = checked_name(name)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", kept).casefold())
-    row = {"name": kept, "folded": folded, "role": role, "disabled": False, "added": now}
+    row = {"name": kept, "folded": folded(kept), "role": role, "disabled": disabled, "added": now}
     try:
         number = db.execute(insert(table).values(row)).inserted_primary_key
     except IntegrityError:
         problem = f"the name {brief(kept)} is taken, or looks like one that is"
         raise RefusedError(problem, "choose another name", reason="conflict") from None
     assert number is not None
-    return User(id=number[0], name=kept, role=role)
+    return User(id=number[0], name=kept, role=role, disabled=disabled)
 
 
 def everyone(db: Connection) -> list[User]:
     """Return all users, in the order of adding."""
-    return [_user(row) for row in db.execute(select(table).order_by(table.c.id))]
+    return [made(row) for row in db.execute(select(table).order_by(table.c.id))]
 
 
 def by_name(db: Connection, name: str) -> User:
     """Return the user of that name."""
-    row = db.execute(select(table).where(table.c.name == checked_name(name))).first()
-    if row is None:
+    user = find(db, name)
+    if user is None:
         raise RefusedError(
             f"there is no user {brief(name)}", "add them, or check the name", reason="unknown"
         )
-    return _user(row)
+    return user
+
+
+def find(db: Connection, name: str) -> User | None:
+    """Return the user of that very name, None where there is none."""
+    row = db.execute(select(table).where(table.c.name == checked_name(name))).first()
+    return None if row is None else made(row)
+
+
+def with_password(db: Connection, name: str) -> tuple[User, str | None] | None:
+    """Return the user of a name as people type it, and the hash of their password."""
+    try:
+        typed = folded(checked_name(name.strip()))
+    except RefusedError:
+        return None
+    row = db.execute(select(table).where(table.c.folded == typed)).first()
+    return None if row is None else (made(row), row.password)
 
 
 def set_disabled(db: Connection, name: str, disabled: bool, now: datetime) -> User:
@@ -85,14 +122,19 @@ def set_disabled(db: Connection, name: str, disabled: bool, now: datetime) -> Us
 
 def locked(db: Connection, user: int) -> User:
     """Return a user who may act, while nobody else acts in their name."""
-    row = db.execute(queries.USER, {"user": key(user)}).first()
+    return made(allowed(db.execute(queries.USER, {"user": key(user)}).first(), user))
+
+
+def allowed(row: Row[Any] | None, user: int) -> Row[Any]:
+    """Return the row of a user who may act, or raise."""
     if row is None:
         raise RefusedError(f"there is no user {brief(user)}", "log in again", reason="unknown")
     if row.disabled:
         problem = f"the account of {brief(row.name)} is closed"
         raise RefusedError(problem, "ask the lead of the project", reason="foreign")
-    return _user(row)
+    return row
 
 
-def _user(row: Row[Any]) -> User:
+def made(row: Row[Any]) -> User:
+    """Return the user of a row."""
     return User(id=row.id, name=row.name, role=row.role, disabled=row.disabled)

@@ -9,12 +9,9 @@ import numpy as np
 from ruleout.labels import LabelSets
 from ruleout.labels.bits import width
 from ruleout.labels.errors import InputError
-from ruleout.web.records import LogRow
+from ruleout.web.records import IMPORTED, LogRow
 
 __all__ = ["IMPORTED", "bits", "by_item", "draws", "every", "label_sets", "ruled_out", "standing"]
-
-#: The law of proposals that came from elsewhere: nobody knows how they were drawn.
-IMPORTED = "imported"
 
 
 def bits(codes: Iterable[int]) -> int:

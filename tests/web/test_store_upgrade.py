@@ -1,0 +1,117 @@
+"""A project of an older ruleout is brought up to date when it is opened."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import insert, inspect, select, update
+from sqlalchemy.exc import IntegrityError
+from web.made import at, make_items, said
+
+from ruleout.web import Question, Reply, Settings, Store, User, projects, users
+from ruleout.web.answering import Answering
+from ruleout.web.desk import Desk
+from ruleout.web.engines import Database
+from ruleout.web.leases import Asking
+from ruleout.web.proposals import Proposer
+from ruleout.web.schema import METADATA, slots
+from ruleout.web.upgrading import TABLE, climb, revision
+
+SETTINGS = Settings(classes=tuple("abcdef"), rounds=2, lease_seconds=3600)
+
+
+def project_of_step_1(url: str) -> tuple[User, User, list[Question], Reply]:
+    """Make a project as the first schema had it: two people, open and answered questions."""
+    database = Database(url)
+    with database.writing() as db:
+        climb(db, "0001")
+        projects.write_settings(db, SETTINGS, at(0))
+        projects.add_items(db, SETTINGS, make_items(6))
+        ann, bob = (users.add(db, name, "annotator", at(0)) for name in ("Ann", "Bob"))
+        held = {user.id: _asked(_desk(db, user), 3) for user in (ann, bob)}
+        reply = said("no", held[ann.id][0].id)
+        _answered(_desk(db, ann), reply)
+        _answered(_desk(db, bob), said("skip", held[bob.id][0].id))
+    database.close()
+    return ann, bob, held[ann.id][1:], reply
+
+
+def _desk(db: Any, user: User) -> Desk:
+    return Desk(db, SETTINGS, Proposer(SETTINGS), user.id, at(1))
+
+
+def _asked(desk: Desk, count: int) -> list[Question]:
+    found = Asking(desk).next(count)
+    desk.write()
+    return found
+
+
+def _answered(desk: Desk, reply: Reply) -> None:
+    Answering(desk, reply).receipt()
+    desk.write()
+
+
+def test_a_project_of_the_first_schema_keeps_everything(url: str) -> None:
+    ann, bob, held, reply = project_of_step_1(url)
+    with Store.open(url) as store:
+        assert (store.settings, store.users()) == (SETTINGS, [ann, bob])
+        assert [row.kind for row in store.log()] == ["no", "skip"]
+        assert store.next(ann, 2, at(2)) == held
+        assert store.answer(ann, reply, at(3)).status == "recorded"
+        assert store.turn(ann, said("no", held[0].id), 3, at(3)).receipt.status == "recorded"
+        told = store.progress()
+        assert (told.items, told.wanted, told.given, told.skips) == (6, 12, 2, 1)
+        assert store.check() == []
+    with Store.open(url) as again:
+        assert len(list(again.log())) == 3
+
+
+def test_the_tables_are_then_what_the_code_expects(url: str) -> None:
+    project_of_step_1(url)
+    with Store.open(url) as store, store._database.reading() as db:
+        context = MigrationContext.configure(db, opts={"version_table": TABLE})
+        assert compare_metadata(context, METADATA) == []
+        assert revision(db) == "0002"
+        names = {one["name"] for one in inspect(db).get_indexes("slots")}
+        checks = {one["name"] for one in inspect(db).get_check_constraints("slots")}
+    assert names >= {index.name for index in METADATA.tables["slots"].indexes}
+    assert checks >= {"ck_slots_held", "ck_slots_until", "ck_slots_asked"}
+
+
+def test_its_people_may_be_let_in(url: str) -> None:
+    ann, *_ = project_of_step_1(url)
+    with Store.open(url) as store:
+        assert store.password("Ann") == (ann, None)
+        store.accept(store.invite("Ann"), "hash")
+        assert store.session(store.begin(ann, hours=1)) == ann
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_nobody_may_hold_two_rounds_of_an_item_there_either(url: str, needed: bool) -> None:
+    ann, _, held, _ = project_of_step_1(url)
+    with Store.open(url) as store:
+        other = store.next(ann, 3, at(2))[2]
+        row = {"item": held[0].item, "round": 9, "place": 0, "needed": needed, "test": not needed,
+               "question": other.id, "holder": ann.id, "expires": at(9)}  # fmt: skip
+        with store._database.writing() as db:
+            db.execute(update(slots).where(slots.c.question == other.id)
+                       .values(question=None, holder=None, expires=None))  # fmt: skip
+        with pytest.raises(IntegrityError), store._database.writing() as db:
+            db.execute(insert(slots).values(row))
+        with store._database.writing() as db:  # but for what is imported
+            db.execute(insert(slots).values({**row, "needed": False, "test": False}))
+
+
+def test_many_who_open_it_at_once_upgrade_it_once(url: str) -> None:
+    project_of_step_1(url)
+
+    def opened(_: int) -> int:
+        with Store.open(url) as store, store._database.reading() as db:
+            return len(db.execute(select(slots)).all())
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(opened, range(4))) == [12] * 4

@@ -1,0 +1,345 @@
+"""What the team page shows, against hand counts and plain loops."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from web.logs import row, simulated
+from web.made import Make, at, make_items, said
+from web.teams import START, TEAM, Member, label, project
+
+from ruleout.web import Store, team
+from ruleout.web.team import TeamView, numbers, reading, team_view
+from ruleout.web.team import Test as ChiSquare
+from ruleout.web.team.columns import Columns, columns
+from ruleout.web.team.draws import sentence
+from ruleout.web.team.times import time_ticks
+
+# ------------------------------------------------------------------ reading
+
+
+def _busy(make: Make) -> Store:
+    """Make a project with answers of every kind, taken back, skipped and late."""
+    store = make(make_items(12, gold=4), rounds=2, gold_rate=0.4, ask_which=True, lease_seconds=60)
+    ann, bob = store.add_user("Ann"), store.add_user("Bob")
+    for turn in range(8):
+        for user in (ann, bob):
+            question = store.next(user, 1, at(10 * turn))[0]
+            kind = ("yes", "no", "skip", "yes")[(turn + user.id) % 4]
+            store.answer(user, said(kind, question.id, took_ms=900 + turn), at(10 * turn + 1))
+            if kind == "yes" and turn % 2:
+                which = said("which", question.id, which=question.proposed[0])
+                store.answer(user, which, at(10 * turn + 2))
+    store.answer(ann, said("undo"), at(95))
+    open_one = next(one for one in store.next(bob, 3, at(100)) if not one.gold)
+    store.disable("Bob", now=at(101))
+    for name in ("Cy", "Dee"):  # they take all that is free, and Bob's
+        store.next(store.add_user(name), 60, at(102))
+    store.disable("Bob", disabled=False, now=at(103))
+    store.answer(bob, said("no", open_one.id), at(104))
+    return store
+
+
+def test_columns_read_at_once_are_those_of_the_log(make: Make) -> None:
+    store = _busy(make)
+    with store._database.reading() as db:
+        found = reading.read(db)
+    wanted = columns(store.log())
+    assert _spelled(found) == _spelled(wanted)
+    assert len(wanted.number) > 18
+
+
+def _spelled(log: Columns) -> list[tuple[Any, ...]]:
+    """Return the log with names and sets in place of their positions."""
+    plain = (log.number, log.round, log.kind, log.which, log.took_ms, log.received,
+             log.gold, log.late, log.counts, log.imported)  # fmt: skip
+    return [
+        (log.users[u], log.items[i], log.sets[p], log.sets[e], *rest)
+        for u, i, p, e, *rest in zip(
+            log.user, log.item, log.proposed, log.excluded, *(c.tolist() for c in plain),
+            strict=True,
+        )
+    ]  # fmt: skip
+
+
+def test_the_log_is_read_again_only_after_an_answer(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = _busy(make)
+    reads = []
+
+    def counted(db: Any) -> Columns:
+        reads.append(1)
+        return read(db)
+
+    read = reading.read
+    monkeypatch.setattr(reading, "read", counted)
+    before = team_view(store, at(200))
+    assert team_view(store, at(300)) == before
+    assert len(reads) == 1
+    store.answer(store.user("Ann"), said("undo"), at(301))
+    after = team_view(store, at(302))
+    assert len(reads) == 2
+    assert _person(after, "Ann").undone == _person(before, "Ann").undone + 1
+
+
+def _person(view: TeamView, name: str) -> Any:
+    (found,) = [one for one in view.people if one.key == name]
+    return found
+
+
+# ------------------------------------------------------------------ people and totals
+
+
+def test_people_are_counted_as_a_loop_over_the_log_counts_them(make: Make) -> None:
+    store = _busy(make)
+    view, log = team_view(store, at(200)), list(store.log())
+    assert {one.key for one in view.people} == {"Ann", "Bob", "Cy", "Dee"}
+    assert _person(view, "Cy").answers == 0
+    for one in view.people[:2]:
+        own = [r for r in log if r.user_name == one.key]
+        kinds = Counter(r.kind for r in own if r.counts)
+        assert (one.yes, one.no, one.which) == (kinds["yes"], kinds["no"], kinds["which"])
+        assert (one.skips, one.answers) == (kinds["skip"], kinds["yes"] + kinds["no"])
+        assert one.late == sum(r.late for r in own)
+        assert one.undone == sum(not r.counts and not r.late and r.kind != "undo" for r in own)
+        took = sorted(r.took_ms / 1000 for r in own if r.counts and r.took_ms is not None)
+        assert one.median_seconds == pytest.approx(np.median(took))
+        assert one.per_hour == pytest.approx(store.progress(store.user(one.key)).per_hour)
+    assert sum(one.late for one in view.people) == 1
+    assert sum(one.undone for one in view.people) >= 1
+
+
+def test_totals_are_those_of_the_store(make: Make) -> None:
+    store = _busy(make)
+    totals, progress = team_view(store, at(200)).totals, store.progress()
+    for name in ("items", "done", "wanted", "given", "answers", "skips", "per_hour"):
+        assert getattr(totals, name) == getattr(progress, name)
+    assert totals.percent == 100 * progress.given // progress.wanted
+
+
+def test_accounts_say_whether_they_are_open(make: Make) -> None:
+    store = make(3)
+    for name in ("open", "closed", "fresh"):
+        store.add_user(name)
+    store.accept(store.invite("open", now=at(0)), "a hash", now=at(1))
+    store.disable("closed")
+    store.invite("coming", "lead", now=at(0))
+    view = team_view(store, at(10))
+    states = {one.key: one.state for one in view.people}
+    assert states["open"] == "open"
+    assert states["closed"] == "closed"
+    assert states["fresh"] == "no password yet"
+    assert states["coming"].startswith("invited until ")
+    later = team_view(store, at(0) + timedelta(days=8))
+    assert _person(later, "coming").state == "no password yet"
+    assert _person(later, "coming").role == "lead"
+
+
+# ------------------------------------------------------------------ against plain loops
+
+
+def test_knowledge_contradictions_and_draws_equal_loops(tmp_path: Path) -> None:
+    with project(tmp_path, 240, known=8, rounds=3, gold_rate=0.2) as store:
+        label(store, TEAM, share=0.7)
+        view, log = team_view(store), list(store.log())
+        names = [item.name for _, item in store.items() if item.gold is None]
+    left = {}
+    for name in names:
+        own = [r for r in log if r.item_name == name]
+        left[name] = [
+            c for c in range(8) if all((c in r.proposed) == (r.kind == "yes") for r in own)
+        ]
+    sizes = Counter(len(codes) for codes in left.values())
+    known = view.knowledge
+    assert known.counts == tuple(sizes[n] for n in range(9))
+    assert (known.settled, known.untouched, known.contradicting) == (sizes[1], sizes[8], sizes[0])
+    bits = [math.log2(len(codes)) for codes in left.values() if codes]
+    assert known.mean_bits == pytest.approx(sum(bits) / len(bits))
+    assert view.clashes_total == sizes[0] > numbers.MOST == len(view.clashes)
+    for clash in view.clashes:
+        assert left[clash.item.short] == []
+        own = [r for r in log if r.item_name == clash.item.short]
+        assert [one.who.short for one in clash.said] == [r.user_name for r in own]
+        words = {"yes": "one of", "no": "none of"}
+        assert [one.words for one in clash.said] == [words[r.kind] for r in own]
+    assert view.draws is not None
+    drawn = [r for r in log if not r.gold]
+    assert view.draws.draws == len(drawn)
+    assert [seen for _, seen, _ in view.draws.sizes] == [
+        sum(len(r.proposed) == s for r in drawn) for s in range(1, 8)
+    ]
+    assert [seen for _, seen, _ in view.draws.classes] == [
+        sum(c in r.proposed for r in drawn) for c in range(8)
+    ]
+
+
+def test_one_against_the_rest_equals_a_loop_over_pairs_of_decisions() -> None:
+    rng, k = np.random.default_rng(3), 5
+    log = []
+    for n in range(40):
+        for user in ("ada", "bob", "cy"):
+            if rng.random() < 0.8:
+                out = tuple(np.flatnonzero(rng.random(k) < 0.5).tolist()) or (0,)
+                log.append(row(f"i{n}", "excluded", out, user))
+            if rng.random() < 0.8:
+                log.append(row(f"i{n}", ("yes", "no")[rng.integers(2)], (n % 4, 4), user))
+    log.append(row("i0", "excluded", (0,), "ada"))  # a second thought counts in place of the first
+    found = team.decided_by_all(log, k)
+    shared = team.ratings(log, k)
+    for name, one in found.each.items():
+        things = [said for said in shared.values() if name in said]
+        pairs = [(s[name], other) for s in things for who, other in s.items() if who != name]
+        assert one.things == len(things)
+        assert (one.observed, one.kappa) == pytest.approx(team.cohen(pairs))
+    whole = team.team_agreement(shared)
+    assert (found.whole.things, found.whole.people) == (whole.things, whole.people)
+    assert (found.whole.observed, found.whole.kappa) == pytest.approx((whole.observed, whole.kappa))
+
+
+def test_inferred_agreement_with_the_rest_equals_a_plain_loop() -> None:
+    k, names = 4, ("ada", "bob", "cy")
+    log = simulated([0, 2, 1, 3, 3, 1], names, k, errors=0.2, seed=2)[:-2]  # cy misses two
+    u: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    for one in log:
+        s = len(one.proposed)
+        q = (s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1))
+        left = [c for c in range(k) if (c in one.proposed) == (one.kind == "yes")]
+        u[one.user_name][one.item_name] = [((c in left) - q) / (1 - q) for c in range(k)]
+    found = team.inferred_by_all(log, k)
+    for name in names:
+        own, rest = [], []
+        for item, vector in u[name].items():
+            others = [u[other][item] for other in names if other != name and item in u[other]]
+            own.append(vector)
+            rest.append([sum(column) / len(others) for column in zip(*others, strict=True)])
+        assert found.each[name].kappa == pytest.approx(_kappa(own, rest))
+    items = [[u[name][item] for name in names if item in u[name]] for item in u["ada"]]
+    means = [[sum(column) / len(rows) for column in zip(*rows, strict=True)] for rows in items]
+    same = [
+        np.mean([np.dot(a, b) for i, a in enumerate(rows) for b in rows[i + 1 :]]) for rows in items
+    ]
+    assert found.whole.kappa == pytest.approx(_kappa(means, means, float(np.mean(same))))
+    assert found.whole.things == 6
+
+
+def _kappa(own: list[list[float]], rest: list[list[float]], same: float | None = None) -> float:
+    met = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in rest] for x in own]
+    n = len(own)
+    observed = sum(met[i][i] for i in range(n)) / n if same is None else same
+    chance = sum(met[i][j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
+    return (observed - chance) / (1 - chance)
+
+
+def test_a_draw_that_two_answered_is_no_independent_evidence() -> None:
+    log = [row(f"i{n}", "no", (0,), user) for n in range(9) for user in ("ada", "bob")]
+    assert team.inferred_by_all(log, 4).each == {}
+
+
+# ------------------------------------------------------------------ what is missing
+
+
+def test_an_empty_project_says_what_to_do(tmp_path: Path) -> None:
+    with project(tmp_path, 5) as store:
+        view = team_view(store)
+    assert view.answers_missing is not None
+    assert "invite somebody" in view.answers_missing
+    assert view.agreement.missing == (
+        "Agreement needs two people who answer: invite another annotator."
+    )
+    assert (view.growth, view.draws) == (None, None)
+    assert (view.people, view.clashes, view.knowledge.untouched) == ((), (), 5)
+
+
+def test_one_annotator_has_no_kappa(tmp_path: Path) -> None:
+    with project(tmp_path, 10) as store:
+        label(store, TEAM[:1])
+        view = team_view(store)
+    assert view.agreement.missing is not None
+    assert "two people" in view.agreement.missing
+    assert view.people[0].kappa is None
+    assert view.answers_missing is None
+
+
+def test_two_who_share_nothing_have_no_kappa_either(tmp_path: Path) -> None:
+    with project(tmp_path, 10) as store:
+        label(store, TEAM[:2])
+        missing = team_view(store).agreement.missing
+    assert missing is not None
+    assert "--rounds 2" in missing
+
+
+@pytest.mark.parametrize(
+    ("known", "rate", "words"),
+    [(0, 0.0, "--gold-rate"), (0, 0.1, "No item has a known class"), (4, 0.1, "answered yet")],
+)
+def test_without_gold_answers_it_says_which_step_is_missing(
+    tmp_path: Path, known: int, rate: float, words: str
+) -> None:
+    with project(tmp_path, 10, known=known, gold_rate=rate) as store:
+        missing = team_view(store).gold_missing
+    assert missing is not None
+    assert words in missing
+
+
+def test_rule_out_projects_have_no_draws_and_compare_class_by_class(make: Make) -> None:
+    store = make(4, mode="rule-out", rounds=2)
+    for name in ("Ann", "Bob"):
+        user = store.add_user(name)
+        for question in store.next(user, 4, at(0)):
+            store.answer(user, said("excluded", question.id, excluded=(0, question.item)), at(1))
+    view = team_view(store, at(9))
+    assert view.draws is None
+    assert view.draws_missing is not None
+    assert "no set is proposed" in view.draws_missing
+    assert (view.agreement.kappa, view.agreement.shared) == (1.0, 24)
+    assert view.agreement.unit == "decisions"
+    assert view.people[0].excluded == 4
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        (
+            ChiSquare(3.0, 3),
+            "are as the law gives: differences as large come by chance 39",
+        ),
+        (
+            ChiSquare(13.0, 3),
+            "not as the law gives: differences this large come by chance in 5 of",
+        ),
+        (ChiSquare(math.inf, 3), "fewer than once in 1,000"),
+        (None, "Too few"),
+    ],
+)
+def test_a_test_is_told_in_a_sentence(test: ChiSquare | None, words: str) -> None:
+    assert words in sentence("sizes", test, "the law gives")
+
+
+@pytest.mark.parametrize("hours", [0, 0.001, 0.2, 1, 5, 30, 200, 2000, 20_000, 400_000])
+@pytest.mark.parametrize("most", [4, 8])
+def test_moments_on_an_axis_are_few_and_inside(hours: float, most: int) -> None:
+    begin = START + timedelta(minutes=7, seconds=13)
+    end = begin + timedelta(hours=hours)
+    found = time_ticks(begin, end, most)
+    assert 1 <= len(found) <= most
+    assert all(begin <= at <= end for at, _ in found)
+    assert all(one != other for (_, one), (_, other) in pairwise(found))
+
+
+def test_who_is_careless_is_not_said_to_guess(tmp_path: Path) -> None:
+    with project(tmp_path, 60, known=60, gold_rate=0.1) as store:
+        label(store, (Member("careless", 0.7, 0.8), Member("coin", 0.5, 0.5)))
+        view = team_view(store)
+    assert not _person(view, "careless").guesses
+    assert _person(view, "coin").guesses

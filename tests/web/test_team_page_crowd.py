@@ -1,0 +1,112 @@
+"""Twelve people whose error rates are known: the page finds them; and large logs are quick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from web.teams import CLASSES, TEAM, Member, label, page, project
+
+from ruleout.labels import size_law
+from ruleout.web.team import TeamView, team_view
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamView]:
+    """Everybody is asked about every item, each time with another set, and about 96 tests."""
+    folder = tmp_path_factory.mktemp("crowd")
+    with project(folder, 600, known=96, rounds=12, gold_rate=0.1) as store:
+        label(store)
+        yield team_view(store)
+
+
+def _means(one: Member) -> np.ndarray:
+    """Return the mean of u_c for the true class and for another, over sets of every size."""
+    k, law = len(CLASSES), size_law("released", len(CLASSES))
+    found = np.zeros(2)
+    for s, share in enumerate(law, 1):
+        q = (s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1))
+        a, b, held = one.sensitivity, one.specificity, s / k
+        true = held * a + (1 - held) * b
+        other_held = (a * (s - 1) + (1 - a) * (k - s)) / (k - 1)
+        other_not = (b * (k - 1 - s) + (1 - b) * s) / (k - 1)
+        other = held * other_held + (1 - held) * other_not
+        found += share * (np.array([true, other]) - q) / (1 - q)
+    return found
+
+
+def _kappa(one: np.ndarray, other: np.ndarray) -> float:
+    k = len(CLASSES)
+    same = one[0] * other[0] + (k - 1) * one[1] * other[1]
+    chance = (one[0] + (k - 1) * one[1]) * (other[0] + (k - 1) * other[1]) / k
+    return float((same - chance) / (1 - chance))
+
+
+def test_kappa_comes_out_as_constructed(view: TeamView) -> None:
+    every = {one.name: _means(one) for one in TEAM}
+    for one in view.people:
+        rest = np.mean([mean for name, mean in every.items() if name != one.key], axis=0)
+        wanted = _kappa(every[one.key], rest)
+        assert one.kappa is not None
+        assert one.kappa_error is not None
+        assert one.kappa_error < 0.12
+        assert abs(one.kappa - wanted) < 4 * one.kappa_error
+        assert one.shared == 504
+    kappas = {one.key: one.kappa or 0.0 for one in view.people}
+    assert max(kappas["Coin"], kappas["Dice"]) < kappas["Jonas"]
+    assert kappas["Jonas"] < min(kappas[one.name] for one in TEAM[:9])
+
+
+def test_rates_on_gold_questions_come_out_as_constructed(view: TeamView) -> None:
+    for one, found in zip(TEAM, view.people, strict=True):
+        assert found.key == one.name
+        assert found.sensitivity is not None
+        assert found.specificity is not None
+        assert found.sensitivity.asked + found.specificity.asked == 96
+        assert found.sensitivity.asked > 25 < found.specificity.asked  # both polarities
+        for rate, true in (
+            (found.sensitivity, one.sensitivity),
+            (found.specificity, one.specificity),
+        ):
+            slack = 4 * np.sqrt(true * (1 - true) / rate.asked)
+            assert abs(rate.share - true) < slack
+            assert rate.low <= rate.share <= rate.high
+
+
+def test_who_tosses_a_coin_is_found(view: TeamView) -> None:
+    assert {one.key for one in view.people if one.guesses} == {"Coin", "Dice"}
+
+
+def test_proposals_pass_and_most_items_are_contradicted(view: TeamView) -> None:
+    assert view.draws is not None
+    assert view.draws.sizes_p is not None
+    assert view.draws.classes_p is not None
+    assert min(view.draws.sizes_p, view.draws.classes_p) > 0.001
+    assert view.clashes_total > 400  # two of twelve answers are tossed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("classes", "cap", "seconds"), [(10, None, 2.5), (200, 20, 5.0)], ids=["ten", "two hundred"]
+)
+def test_a_hundred_thousand_answers_are_shown_in_seconds(
+    tmp_path: Path, classes: int, cap: int | None, seconds: float
+) -> None:
+    """About 1 s for ten classes; time of this thread, since other programs may use the cores."""
+    names = [f"class {n}" for n in range(classes)]
+    with project(tmp_path, 10_000, classes=names, cap=cap, rounds=10) as store:
+        label(store)
+        begin = time.thread_time()
+        view = team_view(store)
+        first = time.thread_time() - begin
+        begin = time.thread_time()
+        team_view(store)
+        again = time.thread_time() - begin
+        print(f"{classes} classes: {first:.2f} s, again {again:.2f} s")
+    assert sum(one.answers for one in view.people) == 100_000
+    assert first < seconds
+    assert again < 1
+    assert len(page(view)) < 150_000
