@@ -1,0 +1,31 @@
+"""The service on a port of this machine, in a thread."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from time import sleep
+
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextmanager
+def on_a_port(app: FastAPI) -> Iterator[str]:
+    """Serve an application and return its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, server_header=False)
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        while not server.started:
+            sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
