@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ruleout.web.exporting.evidence import ruled_out, standing
-from ruleout.web.exporting.weights import Form, form_of
-from ruleout.web.records import LogRow
+from ruleout.web.team.columns import Bits, Columns, Rows, Whole, columns
 
 __all__ = ["GoldScore", "Rate", "gold_scores"]
 
@@ -51,7 +50,7 @@ class Rate:
         return 0.0 if self.right == 0 else low, 1.0 if self.right == n else high
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GoldScore:
     """One annotator's answers to gold questions.
 
@@ -65,7 +64,7 @@ class GoldScore:
     free: Rate
 
 
-def gold_scores(rows: Iterable[LogRow], gold: Mapping[str, int], k: int) -> list[GoldScore]:
+def gold_scores(rows: Rows, gold: Mapping[str, int], k: int) -> list[GoldScore]:
     """Score the standing answers to gold questions, by name.
 
     Parameters
@@ -73,20 +72,31 @@ def gold_scores(rows: Iterable[LogRow], gold: Mapping[str, int], k: int) -> list
     gold
         The class of each item where it is known, by the item's name.
     """
-    asked: Counter[tuple[str, Form]] = Counter()
-    right: Counter[tuple[str, Form]] = Counter()
-    for row in standing(rows, gold=True):
-        if row.item_name in gold:
-            truth = gold[row.item_name]
-            test = (row.user_name, form_of(row, truth))
-            asked[test] += 1
-            right[test] += not ruled_out(row, k) >> truth & 1
-    return [
-        GoldScore(
-            name=name,
-            sensitivity=Rate(right[name, "yes"], asked[name, "yes"]),
-            specificity=Rate(right[name, "no"], asked[name, "no"]),
-            free=Rate(right[name, "free"], asked[name, "free"]),
-        )
-        for name in sorted({name for name, _ in asked})
+    log = columns(rows)
+    classes = np.array([gold.get(name, -1) for name in log.items], np.intp)
+    tests = log.standing(gold=True)
+    tests = tests[classes[log.item[tests]] >= 0]
+    truth = classes[log.item[tests]]
+    held = _has(log.masks(k)[log.proposed[tests]], truth)
+    right = ~_has(log.ruled_out(tests, k), truth)
+    form = np.where(log.is_kind("yes", "no")[tests], np.where(held, 0, 1), 2)
+    asked = _table(log, tests, form)
+    good = _table(log, tests[right], form[right])
+    found = [
+        GoldScore(name, *(Rate(*pair) for pair in zip(good[place], asked[place], strict=True)))
+        for place, name in enumerate(log.users)
+        if any(asked[place])
     ]
+    return sorted(found, key=lambda score: score.name)
+
+
+def _has(masks: Bits, classes: Whole) -> NDArray[np.bool_]:
+    """Tell of each row of bits whether the class is in it."""
+    byte = masks[np.arange(len(classes)), classes >> 3]
+    return np.asarray(byte >> (classes & 7).astype(np.uint8) & 1, np.bool_)
+
+
+def _table(log: Columns, places: Whole, form: Whole) -> list[list[int]]:
+    """Count by annotator and form."""
+    cells = np.bincount(3 * log.user[places] + form, minlength=3 * len(log.users))
+    return cells.reshape(-1, 3).tolist()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ruleout.web.records import LogRow
+import numpy as np
+
+from ruleout.web.team.columns import Rows, Whole, columns, keys, moment
 
 __all__ = ["Growth", "growth"]
 
@@ -31,26 +32,31 @@ class Growth:
     items: tuple[int, ...]
 
 
-def growth(rows: Iterable[LogRow], points: int = 500) -> Growth:
+def growth(rows: Rows, points: int = 500) -> Growth:
     """Count standing answers over time, thinned to about `points` moments, evenly by answers.
 
     Answers that were taken back since do not show: the curve is of what stands today.
     """
-    standing = sorted(
-        (row for row in rows if row.counts and row.kind != "skip"),
-        key=lambda row: (row.received, row.number),
-    )
+    log = columns(rows)
+    standing = np.flatnonzero(log.counts & ~log.is_kind("skip"))
+    standing = standing[np.lexsort((log.number[standing], log.received[standing]))]
+    if not len(standing):
+        return Growth(times=(), answers=(), items=())
+    item, at = log.item[standing], log.received[standing]
+    questions = _so_far(keys(log.user[standing], item, log.round[standing]))
+    items = _so_far(item)
     step = max(1, -(-len(standing) // points))
-    questions: set[tuple[str, str, int]] = set()
-    items: set[str] = set()
-    found: dict[datetime, tuple[int, int]] = {}
-    for count, row in enumerate(standing):
-        questions.add((row.user_name, row.item_name, row.round))
-        items.add(row.item_name)
-        if count % step == 0 or count == len(standing) - 1 or row.received in found:
-            found[row.received] = (len(questions), len(items))
+    chosen = np.unique(np.r_[at[::step], at[-1]])
+    last = np.searchsorted(at, chosen, side="right") - 1  # of the answers of one moment
     return Growth(
-        times=tuple(found),
-        answers=tuple(count for count, _ in found.values()),
-        items=tuple(count for _, count in found.values()),
+        times=tuple(moment(one) for one in chosen.tolist()),
+        answers=tuple(questions[last].tolist()),
+        items=tuple(items[last].tolist()),
     )
+
+
+def _so_far(key: Whole) -> Whole:
+    """Count the different numbers up to and including each."""
+    is_new = np.zeros(len(key), np.intp)
+    is_new[np.unique(key, return_index=True)[1]] = 1
+    return np.cumsum(is_new)

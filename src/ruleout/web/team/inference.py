@@ -30,7 +30,7 @@ from ruleout.web.exporting.evidence import IMPORTED, standing
 from ruleout.web.records import LogRow
 from ruleout.web.team.agreement import Agreement
 
-__all__ = ["inferred_pairs"]
+__all__ = ["inferred", "inferred_pairs"]
 
 Vector = NDArray[np.float64]
 
@@ -52,7 +52,8 @@ def inferred_pairs(rows: Iterable[LogRow], k: int) -> list[Agreement]:
                 left.append(_mean(said[one][item], rates))
                 right.append(_mean(rest, rates))
         if len(left) > 1:
-            found.append(_agreement((one, other), np.stack(left), np.stack(right)))
+            a, b = np.stack(left), np.stack(right)
+            found.append(inferred((one, other), a, b, (a * b).sum(1)))
     return found
 
 
@@ -75,11 +76,10 @@ def _mean(rows: list[LogRow], rates: Vector) -> Vector:
     return total / len(rows)
 
 
-def _agreement(people: tuple[str, str], left: Vector, right: Vector) -> Agreement:
-    n = len(left)
-    each = (left * right).sum(1)
-    same = float(each.mean())
-    chance = (float(left.sum(0) @ right.sum(0)) - float(each.sum())) / (n * (n - 1))
+def inferred(people: tuple[str, ...], left: Vector, right: Vector, each: Vector) -> Agreement:
+    """Return κ from u_c of two sides [item, class] and, for each item, how far they meet."""
+    n, same = len(left), float(each.mean())
+    chance = (float(left.sum(0) @ right.sum(0)) - float((left * right).sum())) / (n * (n - 1))
     if chance >= 1:
         return Agreement(people=people, things=n, observed=same, kappa=None)
     kappa, error = (same - chance) / (1 - chance), float(each.std(ddof=1)) / math.sqrt(n)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
+from datetime import timedelta
 
-from ruleout.web.records import Kind, LogRow
+import numpy as np
 
-__all__ = ["Annotator", "annotators"]
+from ruleout.web.progress import pace
+from ruleout.web.records import Kind
+from ruleout.web.team.columns import KINDS, Columns, Rows, columns, keys, moment
+
+__all__ = ["Annotator", "annotators", "paces"]
+
+_LAST = 100  # rows that a pace is taken from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,25 +44,43 @@ class Annotator:
     median_seconds: float | None
 
 
-def annotators(rows: Iterable[LogRow]) -> list[Annotator]:
+def annotators(rows: Rows) -> list[Annotator]:
     """Count per annotator, those with most answers first."""
-    own: dict[str, list[LogRow]] = {}
-    for row in rows:
-        own.setdefault(row.user_name, []).append(row)
-    found = [_one(name, log) for name, log in own.items()]
+    log = columns(rows)
+    found = [_one(log, user) for user in np.unique(log.user).tolist()]
     return sorted(found, key=lambda one: (-one.answers, one.name))
 
 
-def _one(name: str, log: list[LogRow]) -> Annotator:
-    standing = [row for row in log if row.counts]
-    kinds = Counter(row.kind for row in standing)
-    times = [row.took_ms / 1000 for row in standing if row.took_ms is not None]
+def _one(log: Columns, user: int) -> Annotator:
+    mine = log.user == user
+    standing = mine & log.counts
+    said = standing & ~log.is_kind("skip")
+    took = log.took_ms[standing & (log.took_ms >= 0)]
+    kinds = np.bincount(log.kind[standing], minlength=len(KINDS)).tolist()
+    undone = mine & ~(log.counts | log.late | log.is_kind("undo"))
     return Annotator(
-        name=name,
-        kinds=dict(kinds),
-        answers=len({(row.item_name, row.round) for row in standing if row.kind != "skip"}),
-        late=sum(row.late for row in log),
-        undone=sum(not (row.counts or row.late or row.kind == "undo") for row in log),
-        items=len({row.item_name for row in standing}),
-        median_seconds=median(times) if times else None,
+        name=log.users[user],
+        kinds={kind: count for kind, count in zip(KINDS, kinds, strict=True) if count},
+        answers=len(np.unique(keys(log.item[said], log.round[said]))),
+        late=int((mine & log.late).sum()),
+        undone=int(undone.sum()),
+        items=len(np.unique(log.item[standing])),
+        median_seconds=float(np.median(took)) / 1000 if len(took) else None,
     )
+
+
+def paces(rows: Rows, pause: timedelta) -> dict[str, float]:
+    """Return how many questions each annotator answers per hour of work, where that is known.
+
+    The last hundred rows of theirs are looked at, imported ones and pauses left out, as on the
+    annotator's own page.
+    """
+    log, found = columns(rows), {}
+    given = log.is_kind("yes", "no", "excluded") & ~log.imported
+    for user in np.unique(log.user).tolist():
+        last = np.flatnonzero(log.user == user)[-_LAST:]
+        moments = log.received[last[given[last]]].tolist()
+        per_hour = pace([moment(received) for received in moments], pause)
+        if per_hour is not None:
+            found[log.users[user]] = per_hour
+    return found

@@ -13,15 +13,14 @@ together, their denominators added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from ruleout.web.exporting.evidence import draws
-from ruleout.web.records import LogRow
+from ruleout.web.team.columns import Columns, Rows, Whole, columns, keys
 
 __all__ = ["Test", "Uniformity", "uniformity"]
 
@@ -59,19 +58,13 @@ class Uniformity:
     classes_test: Test | None
 
 
-def uniformity(rows: Iterable[LogRow], k: int, law: Vector) -> Uniformity:
+def uniformity(rows: Rows, k: int, law: Vector) -> Uniformity:
     """Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
 
     Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
     drawn at random, and imported answers are left out.
     """
-    counts = np.zeros((k, k), np.intp)  # [size, class]
-    sizes = np.zeros(k, np.intp)
-    for row in draws(rows):
-        proposed = list(row.proposed)
-        if len(proposed) < k and max(proposed) < k:
-            sizes[len(proposed)] += 1
-            counts[len(proposed), proposed] += 1
+    sizes, counts = _drawn(columns(rows), k)
     n = int(sizes.sum())
     expected = n * np.asarray(law, np.float64)
     each = float(np.arange(k) @ sizes) / k
@@ -84,6 +77,19 @@ def uniformity(rows: Iterable[LogRow], k: int, law: Vector) -> Uniformity:
         classes_expected=np.full(k, each),
         classes_test=_classes(sizes, counts),
     )
+
+
+def _drawn(log: Columns, k: int) -> tuple[Whole, Whole]:
+    """Count the draws by size, and by size and class."""
+    asked = log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported
+    drawn = np.unique(keys(log.item, log.round, log.proposed)[asked], return_index=True)[1]
+    times = np.bincount(log.proposed[asked][drawn], minlength=len(log.sets)).tolist()
+    sizes, counts = np.zeros(k, np.intp), np.zeros((k, k), np.intp)
+    for codes, n in zip(log.sets, times, strict=True):
+        if n and 0 < len(codes) < k and max(codes) < k:
+            sizes[len(codes)] += n
+            counts[len(codes), list(codes)] += n
+    return sizes, counts
 
 
 def _pearson(observed: NDArray[np.intp], expected: Vector) -> Test | None:

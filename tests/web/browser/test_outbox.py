@@ -1,0 +1,192 @@
+"""Answers survive lost connections, ended logins, reloads and second tabs; each arrives once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Route, expect
+from web.browser import hands
+from web.browser.site import PASSWORD, Site
+
+Serve = Callable[..., Site]
+Label = Callable[..., Page]
+
+
+def _answer(page: Page, keys: str) -> list[int]:
+    """Press the keys, each at a question of its own; return the items."""
+    items, last = [], None
+    for key in keys:
+        what = hands.shown(page, unlike=last)
+        items.append(what.item)
+        last = what.question
+        page.keyboard.press(key)
+    return items
+
+
+def _unsent(page: Page, words: str) -> None:
+    expect(page.locator("#unsent")).to_have_text(words)
+
+
+def test_answers_without_a_connection_are_kept_and_sent_later(serve: Serve, label: Label) -> None:
+    """The three questions held can be answered; then the page waits."""
+    site = serve(9)
+    page = label(site)
+    hands.shown(page)
+    page.wait_for_timeout(300)  # the two images to come are loaded
+    page.context.set_offline(True)
+    items = _answer(page, "yns")
+    _unsent(page, "3 answers not sent yet.")
+    expect(page.get_by_text("There is no connection.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Waiting for more")).to_be_visible()
+    page.context.set_offline(False)
+    hands.all_sent(page)
+    hands.shown(page)
+    expect(page.locator("#notice")).to_be_hidden()
+    rows = [(row.item, row.kind) for row in site.store.log()]
+    assert rows == list(zip(items, ["yes", "no", "skip"], strict=True))
+
+
+def test_unsent_answers_survive_a_server_that_stops_and_a_reload(
+    serve: Serve, label: Label
+) -> None:
+    """After the reload, what has been answered is not asked again."""
+    site = serve(9)
+    page = label(site)
+    page.wait_for_timeout(300)
+    site.stop()
+    items = _answer(page, "yn")
+    _unsent(page, "2 answers not sent yet.")
+    site.start()
+    page.route("**/api/answer", lambda route: route.abort())
+    page.reload()
+    _unsent(page, "2 answers not sent yet.")
+    page.unroute("**/api/answer")
+    page.get_by_role("button", name="Try now").click()
+    hands.all_sent(page)
+    assert hands.shown(page).item not in items
+    assert [(row.item, row.kind) for row in site.store.log()] == list(
+        zip(items, ["yes", "no"], strict=True)
+    )
+
+
+def test_an_answer_whose_acknowledgement_was_lost_is_one_row(serve: Serve, label: Label) -> None:
+    site = serve(5)
+    page = label(site)
+    failed: list[str] = []
+
+    def lose_the_first(route: Route) -> None:
+        if failed:
+            route.continue_()
+            return
+        failed.append(route.request.url)
+        route.fetch()  # the service has recorded it
+        route.abort()
+
+    page.route("**/api/answer", lose_the_first)
+    page.keyboard.press("y")
+    _unsent(page, "1 answer not sent yet.")
+    hands.all_sent(page)
+    assert [row.kind for row in site.store.log()] == ["yes"]
+
+
+def test_what_only_looks_like_an_acknowledgement_is_none(serve: Serve, label: Label) -> None:
+    """A login page of a hotel answers 200, too."""
+    site = serve(5)
+    page = label(site)
+    page.route("**/api/answer", lambda r: r.fulfill(status=200, body="<h1>Welcome</h1>"))
+    page.keyboard.press("y")
+    _unsent(page, "1 answer not sent yet.")
+    page.unroute("**/api/answer")
+    hands.all_sent(page)
+    assert [row.kind for row in site.store.log()] == ["yes"]
+
+
+def test_after_an_ended_login_the_answers_wait_for_the_next(serve: Serve, label: Label) -> None:
+    site = serve(9)
+    page = label(site)
+    page.wait_for_timeout(300)
+    site.store.end_all(site.store.user("Ann"))
+    items = _answer(page, "yn")
+    _unsent(page, "2 answers not sent yet.")
+    page.get_by_role("link", name="Log in again").click()
+    page.get_by_label("Name").fill("Ann")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    hands.shown(page)
+    hands.all_sent(page)
+    rows = [(row.item, row.kind) for row in site.store.log()]
+    assert rows == list(zip(items, ["yes", "no"], strict=True))
+
+
+def test_after_a_login_in_another_tab_a_reload_is_asked_for(serve: Serve, label: Label) -> None:
+    site = serve(9)
+    page = label(site)
+    site.store.end_all(site.store.user("Ann"))
+    page.context.add_cookies([site.session("Ann")])  # type: ignore[list-item]
+    page.keyboard.press("y")
+    _unsent(page, "1 answer not sent yet.")
+    page.get_by_role("link", name="Reload").click()
+    hands.shown(page)
+    hands.all_sent(page)
+    assert [row.kind for row in site.store.log()] == ["yes"]
+
+
+def test_an_answer_that_is_refused_is_taken_out_and_said(serve: Serve, label: Label) -> None:
+    site = serve(9)
+    page = label(site)
+    told = '{"error": "there is no question 1; ask for the next", "reason": "unknown"}'
+    page.route("**/api/answer", lambda route: route.fulfill(status=404, body=told))
+    page.keyboard.press("y")
+    expect(page.get_by_text("there is no question 1; ask for the next")).to_be_visible()
+    hands.all_sent(page)
+
+
+def test_what_is_not_sent_yet_can_be_taken_back(serve: Serve, label: Label) -> None:
+    """The undo waits behind the answer."""
+    site = serve(9)
+    page = label(site)
+    page.wait_for_timeout(300)
+    first = hands.shown(page)
+    page.context.set_offline(True)
+    page.keyboard.press("y")
+    hands.shown(page, unlike=first.question)
+    page.keyboard.press("u")
+    page.wait_for_selector(f"[data-question='{first.question}']")
+    page.keyboard.press("n")
+    _unsent(page, "3 answers not sent yet.")
+    page.context.set_offline(False)
+    hands.all_sent(page)
+    assert [row.kind for row in site.store.log()] == ["yes", "undo", "no"]
+    assert [(row.item, row.kind) for row in site.counted()] == [(first.item, "no")]
+
+
+def test_two_tabs_lose_nothing_and_double_nothing(serve: Serve, label: Label) -> None:
+    """What is answered in one tab is not asked in the other."""
+    site = serve(30)
+    one = label(site)
+    two = one.context.new_page()
+    two.goto(site.address)
+    hands.shown(two)
+    seen: list[int] = []
+    while len(seen) < 30:
+        for page, other in ((one, two), (two, one)):
+            what = hands.shown(page)
+            seen.append(what.question)
+            page.keyboard.press("y")
+            other.wait_for_function("(q) => work.dataset.question !== String(q)", arg=seen[-1])
+    hands.all_sent(one)
+    assert len(site.counted()) == 30
+    assert len({row.item for row in site.counted()}) == 30
+    assert site.store.check() == []
+
+
+def test_a_browser_without_storage_sends_directly_and_says_so(serve: Serve, label: Label) -> None:
+    site = serve(9)
+    page = label(site)
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full'); }; }")
+    page.route("**/api/answer", lambda route: route.abort())
+    page.keyboard.press("y")
+    expect(page.get_by_text("This browser has no room to keep answers")).to_be_visible()
+    page.unroute("**/api/answer")
+    expect(page.locator("#notice")).to_be_hidden()
+    assert [row.kind for row in site.store.log()] == ["yes"]
