@@ -15,6 +15,7 @@ from ruleout.cli.doctor import doctor
 from ruleout.cli.draw import draw
 from ruleout.cli.evaluate import evaluate
 from ruleout.cli.fit import fit
+from ruleout.cli.label import label
 from ruleout.cli.paper import paper
 from ruleout.cli.predict import predict
 from ruleout.cli.report import report
@@ -31,6 +32,7 @@ app = typer.Typer(
 for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, paper, report, doctor):
     app.command()(command)
 app.add_typer(data, name="data")
+app.add_typer(label, name="label")
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,77 @@
+"""The page about labelling says what works: its commands run, in their order."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import ruleout as ro
+from ruleout.cli import app
+from ruleout.web import Reply, Store
+
+PAGE = Path(__file__).parents[2] / "docs" / "labelling.md"
+
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the docs are not part of this checkout")
+
+
+def answered(store: Store, **_: Any) -> None:
+    """Answer truthfully, in the place of serving."""
+    from sklearn.datasets import load_digits
+
+    truth, ann = load_digits().target, store.user("Ann")
+    while questions := store.next(ann, 1):
+        one = questions[0]
+        kind: Any = "yes" if truth[one.item - 1] in one.proposed else "no"
+        store.answer(ann, Reply(id=f"reply-{one.id}", kind=kind, question=one.id))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ruleout.web.service.serve", answered)
+    page = PAGE.read_text()
+    for code in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S):
+        exec(code, {})
+    lines = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)).splitlines()
+    words = [shlex.split(line)[1:] for line in lines]
+    assert [one[1] if one[0] == "label" else one[0] for one in words] == (
+        ["init", "serve", "users", "users", "users", "status", "export", "fit"]
+    )
+    for one in words:
+        found = CliRunner().invoke(app, one)
+        assert found.exit_code == 0, found.output
+        if one[1] == "init":
+            assert found.stdout.split("/join/")[0] in page
+    sets = ro.LabelSets.read("export/sets.csv")
+    assert 50 < len(sets) < 200
+    assert (tmp_path / "model" / "card.json").is_file()
+
+
+@pytest.mark.parametrize("how", ["backup", "VACUUM"])
+def test_backups_are_whole(how: str, tmp_path: Path) -> None:
+    """As the page has them, while somebody has the project open."""
+    from cli.labelled import make_answered
+
+    from ruleout.web.folder import Project
+
+    project, copy = make_answered(tmp_path), tmp_path / "copy.sqlite"
+    with Project.open(project) as opened:
+        db = sqlite3.connect(project / "labels.sqlite")
+        if how == "VACUUM":
+            db.execute(f"VACUUM INTO '{copy}'")
+        else:
+            other = sqlite3.connect(copy)
+            db.backup(other)
+            other.close()
+        db.close()
+        before = [row.id for row in opened.store.log()]
+    copy.replace(project / "labels.sqlite")
+    with Project.open(project) as opened:
+        assert [row.id for row in opened.store.log()] == before
+        assert opened.store.check() == []
