@@ -180,7 +180,7 @@ class Store(People):
 
     def item(self, number: int) -> Item:
         """Return one item by its number."""
-        with self._database.reading() as db:
+        with self._database.looking() as db:
             return projects.item(db, number)
 
     def item_for(self, user: User, number: int) -> Item:
