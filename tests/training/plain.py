@@ -30,6 +30,7 @@ def plain_loop(
     optimizer: str = "adam",
     seed: int = 0,
     weight: Any = None,
+    rates: Any = None,
     dtype: torch.dtype = torch.float64,
     **model_options: Any,
 ) -> list[dict[str, Tensor]]:
@@ -56,9 +57,11 @@ def plain_loop(
             for place, (_, classes) in enumerate(batch):
                 mask[place, classes] = 1
             own = None if weight is None else torch.as_tensor(weight[rows], dtype=dtype)
+            given = None if rates is None else torch.as_tensor(rates[rows], dtype=dtype)
             logits = net(torch.as_tensor(x[rows], dtype=dtype))
             adam.zero_grad()
-            row.batch_loss(logits, mask, prior=prior, weight=own).backward()  # type: ignore[no-untyped-call]
+            loss = row.batch_loss(logits, mask, prior=prior, weight=own, rate=given)
+            loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
             steps.append({n: p.detach().clone() for n, p in net.named_parameters()})
     return steps

@@ -142,3 +142,24 @@ def test_a_grid_too_large_for_the_gpu_is_cut_and_says_so(data: Any) -> None:
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert np.isfinite(fit.history["loss"]).all()
+
+
+@pytest.mark.parametrize("long", [0, 5_000])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize(
+    "approach", [name for name in approaches() if ro.approach(name).takes_rate]
+)
+def test_rates_are_learned_from_on_a_gpu(
+    data: Any, approach: str, model: str, long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y, _ = data
+    monkeypatch.setattr(slopes, "_LONG", long)
+    asked = ro.propose(140, classes=5, seed=1)
+    _, sets, rates = ro.answer(asked, y, np.repeat(np.arange(70), 2)).per_item()
+    weight = np.linspace(0.5, 2, 33)
+    short = Trial(sets[:33], np.arange(33), weight, rate=rates[:33])
+    watch = {"all": Watch(sets, {"accuracy": ro.criterion("accuracy").values}, rate=rates)}
+    trials = [Trial(sets, rate=rates), short]
+    cpu, gpu = both(x, trials, approach=approach, model=model, watch=watch)
+    assert difference(cpu, gpu) < 1e-9
+    assert np.allclose(cpu.history["all/accuracy"], gpu.history["all/accuracy"])

@@ -42,6 +42,8 @@ class Judging:
         One entry per trial: true labels (positions), or label sets of the judging rows.
     name, values
         The measure: ``(logits, target) → [m]``.
+    rates
+        One entry per trial where answers made the sets of the judging rows, else None.
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class Judging:
     targets: list[Any]
     name: str
     values: Any
+    rates: list[Any] | None = None
 
     @property
     def count(self) -> int:
@@ -67,7 +70,7 @@ class Judging:
         measure = {self.name: self.values}
         if self.kind in ("labels", "sets"):
             return Watch(self.targets, measure, x=self.x)
-        return Watch(self.targets, measure, rows=list(self.rows))
+        return Watch(self.targets, measure, rows=list(self.rows), rate=self.rates)
 
     def logits(self, fit: GridFit, trial: int) -> torch.Tensor:
         """Return the logits ``[m, k]`` of a trial's model on the rows that judge it."""
@@ -88,7 +91,10 @@ class Judging:
         values = np.full(self.rows.shape, np.nan)
         for trial in range(len(self.rows)):
             logits = self.logits(fit, trial)
-            values[trial] = self.values(logits, self.target(trial, logits)).double().numpy()
+            known = [self.target(trial, logits)]
+            if self.rates is not None:
+                known.append(torch.from_numpy(np.asarray(self.rates[trial])).to(logits))
+            values[trial] = self.values(logits, *known).double().numpy()
             if isinstance(self.targets[trial], LabelSets):
                 values[trial, self.targets[trial].sizes == 0] = np.nan
         means = np.array([_mean(one) for one in values])
@@ -218,14 +224,15 @@ def _folds(x: Any, trials: list[Trial], score: Criterion, seed: int) -> Judging:
 def _kept(
     x: Any, trials: list[Trial], parts: list[NDArray[np.intp]], kind: Kind, score: Criterion
 ) -> Judging:
-    own, targets = [], []
+    own, judges = [], []
     for trial, aside in zip(trials, parts, strict=True):
         rows = np.setdiff1d(np.arange(x.shape[0]), aside)
         if len(rows) < 2:
             raise InputError(
                 f"{x.shape[0]} rows are too few to train, choose and judge", "give more rows"
             )
-        weight = None if trial.weight is None else np.asarray(trial.weight)[rows]
-        own.append(Trial(trial.sets[rows], rows, weight, trial.seed))
-        targets.append(trial.sets[aside])
-    return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values)
+        own.append(trial.part(rows))
+        judges.append(trial.part(aside))
+    targets = [judge.sets for judge in judges]
+    rates = None if trials[0].rate is None else [judge.rate for judge in judges]
+    return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values, rates)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ruleout.estimator.features import check_x_y
-from ruleout.estimator.fitting import Course, Data, Progress, go_on, train
+from ruleout.estimator.fitting import Course, Data, Progress, go_on, train, used
 from ruleout.estimator.outcome import keep, keep_on, keep_search, printer
 from ruleout.estimator.prediction import Predicting
 from ruleout.estimator.settings import (
@@ -189,6 +189,8 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         y
             :class:`~ruleout.LabelSets`; a table of 0 and 1 (1: ruled out), whose column names are
             the classes in a DataFrame; or ordinary labels, one per row, which rule out all others.
+            Or :class:`~ruleout.Answers`, whose items are numbers of rows: then every "yes" and
+            every "no" teaches, and rows that nobody was asked about are left out.
         sample_weight
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
@@ -250,17 +252,15 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         named: Any = None,
         part: bool = False,
     ) -> Data:
-        """Check everything that is handed in; leave out rows that weigh nothing."""
-        x, y = check_x_y(self, X, y, reset=reset)
+        """Check everything that is handed in; leave out rows that say or weigh nothing."""
+        x, y, rate = check_x_y(self, X, y, reset=reset)
         if part and not reset:
             known = Target(known_target(y, self._same(named)), self.classes_)
         else:
             known = target(y, self.classes if named is None else named, whole=not part)
+        known = known._replace(rate=rate)
         weight = row_weights(known, sample_weight, self.class_weight)
-        if weight is None or weight.all():
-            return Data(x, known.sets, weight, known.classes)
-        rows = np.flatnonzero(weight)
-        return Data(x[rows], known.sets[rows], weight[rows], known.classes)
+        return used(Data(x, known.sets, weight, known.classes, rate))
 
     def _same(self, named: Any) -> NDArray[Any]:
         """Return the known classes; raise if a later call names others."""

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ruleout.estimator.targets import check_rows, holds_sets
+from ruleout.estimator.targets import check_rows, holds_sets, per_row
 from ruleout.labels.errors import InputError
 
 __all__ = ["check_x", "check_x_y"]
@@ -21,16 +21,20 @@ def check_x(classifier: Any, X: Any) -> Any:
     return _checked(classifier, X, reset=False)
 
 
-def check_x_y(classifier: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-    """Check rows and what is known about them; y stays as it is where it holds sets."""
+def check_x_y(classifier: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any, Any]:
+    """Check rows and what is known about them; y stays as it is where it holds sets.
+
+    Answers become sets, one for each row, and their rates come third.
+    """
     if y is None or not holds_sets(y):
         if hasattr(X, "shape") and hasattr(y, "__len__"):
             check_rows(X.shape[0], y, "label")
         x, labels = _checked(classifier, X, y, reset=reset)
-        return x, labels
+        return x, labels, None
     x = _checked(classifier, X, reset=reset)
+    y, rate = per_row(y, x.shape[0])
     check_rows(x.shape[0], y)
-    return x, y
+    return x, y, rate
 
 
 def _checked(classifier: Any, X: Any, *y: Any, reset: bool) -> Any:

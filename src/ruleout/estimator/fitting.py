@@ -17,7 +17,7 @@ from ruleout.labels.errors import InputError
 from ruleout.selection import Search, search
 from ruleout.training import GridFit, Trial, fit_grid
 
-__all__ = ["Course", "Data", "Fitted", "Held", "Progress", "go_on", "train"]
+__all__ = ["Course", "Data", "Fitted", "Held", "Progress", "go_on", "train", "used"]
 
 #: Called with what is being trained, epochs done, and epochs in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -30,6 +30,27 @@ class Data(NamedTuple):
     sets: LabelSets
     weight: NDArray[np.float64] | None
     classes: NDArray[Any]
+    rate: NDArray[np.float64] | None = None  # where answers made the sets
+
+    @property
+    def trial(self) -> Trial:
+        """The same for the engine."""
+        return Trial(self.sets, weight=self.weight, rate=self.rate)
+
+
+def used(data: Data) -> Data:
+    """Leave out rows that weigh nothing, and those without an answer where answers teach."""
+    keep = np.ones(len(data.sets), np.bool_) if data.weight is None else data.weight > 0
+    if data.rate is not None:
+        keep &= data.sets.sizes > 0
+    if keep.all():
+        return data
+    if not keep.any():
+        raise InputError("every row with an answer weighs zero", "give some row a weight")
+    rows = np.flatnonzero(keep)
+    weight = None if data.weight is None else data.weight[rows]
+    rate = None if data.rate is None else data.rate[rows]
+    return Data(data.x[rows], data.sets[rows], weight, data.classes, rate)
 
 
 class Held(NamedTuple):
@@ -70,14 +91,13 @@ def train(
     **options: Any,
 ) -> Fitted:
     """Train on all rows; with `held`, first choose a configuration on some of them."""
-    trial = Trial(data.sets, weight=data.weight)
     options |= {"grid": grid, "seed": seed, "progress": _stages(progress, len(grid), held)}
     if held is None:
-        fit, found = fit_grid(data.x, [trial], **options), None
+        fit, found = fit_grid(data.x, [data.trial], **options), None
     else:
         criterion, share, rule, patience = held
         options |= {"criterion": criterion, "share": share, "rule": rule, "patience": patience}
-        found = search(data.x, [trial], **options)
+        found = search(data.x, [data.trial], **options)
         assert found.final is not None
         fit = found.final
     return Fitted(_module(fit), fit, found)
@@ -113,7 +133,7 @@ def go_on(
     if course.state is not None and course.optimizer == options["optimizer"]:
         options["start"] = _resumed(course.state)
     options |= {"grid": [configuration], "epochs": 1, "seed": course.order}
-    fit = fit_grid(data.x, [Trial(data.sets, weight=data.weight)], **options)
+    fit = fit_grid(data.x, [data.trial], **options)
     return Fitted(_module(fit), fit, None)
 
 

@@ -16,7 +16,7 @@ __all__ = ["calibration_error", "judge_labels", "judge_sets"]
 Array = NDArray[np.float64]
 
 
-def judge_sets(probabilities: Array, sets: LabelSets) -> dict[str, Any]:
+def judge_sets(probabilities: Array, sets: LabelSets, rate: Array | None = None) -> dict[str, Any]:
     """Judge by what was ruled out; no true label is needed.
 
     Parameters
@@ -25,6 +25,8 @@ def judge_sets(probabilities: Array, sets: LabelSets) -> dict[str, Any]:
         ``[n, k]``.
     sets
         What was ruled out for each row.
+    rate
+        Where answers made the sets: how likely a wrong class stays possible in each row.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def judge_sets(probabilities: Array, sets: LabelSets) -> dict[str, Any]:
     scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
     found: dict[str, Any] = {"rows": int((sets.sizes > 0).sum())}
     for name in ("accuracy", "consistency"):
-        estimate, error = criterion(name)(scores, mask)
+        estimate, error = criterion(name)(scores, mask, rate)
         found[name] = (float(estimate), float(error))
     return found
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ruleout.estimator.features import check_x
 from ruleout.estimator.scorers import unbiased_accuracy
-from ruleout.estimator.targets import check_rows, known_target
+from ruleout.estimator.targets import check_rows, known_target, per_row
 from ruleout.training.asked import device
 from ruleout.training.nets import dense_layers
 from ruleout.training.result import predict as module_logits
@@ -83,13 +83,13 @@ class Predicting:
         X
             Rows.
         y
-            One label per row, or what was ruled out: label sets or a table of 0 and 1.
+            One label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
         sample_weight
             One weight per row.
         """
         return unbiased_accuracy(self, X, y, sample_weight)
 
-    def resolve(self, X: Any, sets: Any) -> Resolved:
+    def resolve(self, X: Any, sets: Any = None, *, likelihood: Any = None) -> Resolved:
         """Return the most likely class among each row's candidates, with its probability.
 
         Parameters
@@ -97,14 +97,45 @@ class Predicting:
         X
             Rows.
         sets
-            What was ruled out for each: label sets or a table of 0 and 1.
+            What was ruled out for each: label sets, a table of 0 and 1, or answers.
+        likelihood
+            ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
+            all that was said about a row is for each class, up to a constant. The confidence of
+            the model is set first, by the one factor of its logits that makes all of it likeliest:
+            who learns from wrong answers is right more often than sure.
         """
         logits = self._logits(X)
-        known = known_target(sets, self.classes_)
-        check_rows(len(logits), known)
-        excluded = torch.from_numpy(known.excluded)
-        left = logits.masked_fill(excluded, -torch.inf).log_softmax(-1)
+        evidence = self._evidence(sets, likelihood, logits)
+        factor = 1.0 if likelihood is None else _confidence(logits, evidence)
+        left = (factor * logits + evidence).log_softmax(-1)
         best, places = left.max(-1)
         before = logits.log_softmax(-1).gather(-1, places.unsqueeze(-1)).squeeze(-1)
         labels = np.asarray(self.classes_[places.numpy()])
         return Resolved(labels, best.exp().numpy(), before.exp().numpy())
+
+    def _evidence(self, sets: Any, likelihood: Any, like: Tensor) -> Tensor:
+        """Return what is added to the logits: minus infinity for what sets rule out."""
+        if (sets is None) == (likelihood is None):
+            raise ValueError("resolve takes sets or a likelihood; give one of the two")
+        if likelihood is None:
+            known = known_target(per_row(sets, len(like))[0], self.classes_)
+            check_rows(len(like), known)
+            excluded = torch.from_numpy(known.excluded)
+            return torch.zeros_like(like).masked_fill(excluded, -torch.inf)
+        found = torch.as_tensor(np.asarray(likelihood, float))
+        if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
+            raise ValueError(
+                f"likelihood has shape {tuple(found.shape)}, or a row without any class; "
+                f"give {tuple(like.shape)} logarithms"
+            )
+        return found
+
+
+def _confidence(logits: Tensor, evidence: Tensor) -> float:
+    """Return the factor of the logits under which the evidence is likeliest, the one nearest 1."""
+    factors = sorted(np.geomspace(1 / 16, 16, 65).tolist(), key=lambda f: abs(np.log(f)))
+    likely = torch.stack(
+        [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
+    )
+    best = likely >= likely.max() - 1e-9 * len(logits)  # rounding decides nothing
+    return float(factors[int(best.double().argmax())])

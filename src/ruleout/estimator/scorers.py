@@ -1,7 +1,7 @@
 """Scorers for scikit-learn's ``scoring=``: a model is judged by what was ruled out.
 
-Each takes ``(estimator, X, y, sample_weight=None)``, where y is label sets, a table of 0 and 1, or
-ordinary labels. The estimator is any fitted classifier, also a pipeline.
+Each takes ``(estimator, X, y, sample_weight=None)``, where y is label sets, a table of 0 and 1,
+answers, or ordinary labels. The estimator is any fitted classifier, also a pipeline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ruleout.estimator.targets import check_rows, holds_sets, known_target, positions
+from ruleout.estimator.targets import (
+    check_rows,
+    holds_sets,
+    known_target,
+    per_row,
+    positions,
+)
 from ruleout.labels.errors import InputError
 
 __all__ = ["consistency", "unbiased_accuracy"]
@@ -21,7 +27,8 @@ __all__ = ["consistency", "unbiased_accuracy"]
 def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     r"""Estimate the accuracy without bias, :math:`1 - \frac{k-1}{s} 1(\hat y \in \bar Y)` per row.
 
-    Of ordinary labels it is their accuracy. Rows that rule nothing out do not count.
+    Of ordinary labels it is their accuracy; of answers :math:`1/(1-q)` takes the place of
+    :math:`(k-1)/s`. Rows that rule nothing out do not count.
 
     Examples
     --------
@@ -35,8 +42,10 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     >>> bool(scores.min() > 0.7)
     True
     """
-    ruled_out, sizes, k = _predictions_ruled_out(estimator, X, y)
-    return _mean(1 - ruled_out * (k - 1) / np.maximum(sizes, 1), sizes, sample_weight)
+    ruled_out, sizes, rate = _predictions_ruled_out(estimator, X, y)
+    k = len(estimator.classes_)
+    scaled = ruled_out * (k - 1) / np.maximum(sizes, 1) if rate is None else ruled_out / (1 - rate)
+    return _mean(1 - scaled, sizes, sample_weight)
 
 
 def consistency(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -51,15 +60,16 @@ def consistency(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> fl
 
 def _predictions_ruled_out(
     estimator: Any, X: Any, y: Any
-) -> tuple[NDArray[np.bool_], NDArray[np.intp], int]:
-    """Return whether each prediction was ruled out, how many classes were, and k."""
+) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.float64] | None]:
+    """Return whether each prediction was ruled out, how many classes were, and answers' rates."""
     predicted = np.asarray(estimator.predict(X))
     classes = np.asarray(estimator.classes_)
+    y, rate = per_row(y, len(predicted))
     sets = known_target(y if holds_sets(y) else column_or_1d(y, warn=True), classes)
     check_rows(len(predicted), sets)
     codes = positions(predicted, classes)
     bits = sets.packed[np.arange(len(codes)), codes // 8]
-    return (bits >> (codes % 8)).astype(np.uint8) % 2 == 1, sets.sizes, len(classes)
+    return (bits >> (codes % 8)).astype(np.uint8) % 2 == 1, sets.sizes, rate
 
 
 def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> float:

@@ -1,4 +1,4 @@
-"""What y may be: label sets, a table of 0 and 1, or one ordinary label per row."""
+"""What y may be: label sets, a table of 0 and 1, answers, or one ordinary label per row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from ruleout.labels import LabelSets
+from ruleout.labels import Answers, LabelSets
 from ruleout.labels.arrays import plain
 from ruleout.labels.classes import shown, unknown
 from ruleout.labels.errors import InputError
@@ -21,16 +21,40 @@ __all__ = [
     "class_array",
     "holds_sets",
     "known_target",
+    "per_row",
     "positions",
     "target",
 ]
 
 
 class Target(NamedTuple):
-    """What was ruled out, and the classes as the user names them."""
+    """What was ruled out, the classes as the user names them, and of answers the rates."""
 
     sets: LabelSets
     classes: NDArray[Any]  # [k], of any type that scikit-learn takes
+    rate: NDArray[np.float64] | None = None
+
+
+def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
+    """Combine answers into what they rule out for each of n rows, with the rates.
+
+    A row without answers rules nothing out. Any other y is returned as it is, without rates.
+
+    >>> asked = LabelSets([[1, 1, 0, 0], [1, 0, 1, 0]])
+    >>> answers = Answers(asked, np.array([True, False]), np.array([2, 2]))
+    >>> sets, rates = per_row(answers, 3)
+    >>> sets.to_lists(), rates
+    ([[], [], [0, 2, 3]], array([0.        , 0.        , 0.11111111]))
+    """
+    if not isinstance(y, Answers):
+        return y, None
+    items, sets, rates = y.per_item()
+    if len(items) and not 0 <= items[0] <= items[-1] < n:
+        item = items[0] if items[0] < 0 else items[-1]
+        raise InputError(f"an answer is about row {item}, but X has {n} rows", "number them from 0")
+    packed, rate = np.zeros((n, sets.packed.shape[1]), np.uint8), np.zeros(n)
+    packed[items], rate[items] = sets.packed, rates
+    return LabelSets.from_packed(packed, sets.classes, unlabelled=True), rate
 
 
 def holds_sets(y: Any) -> bool:
@@ -39,7 +63,7 @@ def holds_sets(y: Any) -> bool:
     >>> holds_sets([[1, 0, 0], [0, 1, 1]]), holds_sets([2, 0]), holds_sets([[2], [0]])
     (True, False, False)
     """
-    if isinstance(y, LabelSets) or hasattr(y, "tocsr"):
+    if isinstance(y, (Answers, LabelSets)) or hasattr(y, "tocsr"):
         return True
     if isinstance(y, (list, tuple)):
         return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) != 1

@@ -60,7 +60,7 @@ def _checked(sample_weight: Any, n: int) -> Array:
 def _of_classes(known: Target, class_weight: Any, given: Array | None) -> Array:
     names, k = known.classes.tolist(), len(known.classes)
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1 / (k * class_shares(known.sets, given))
+        return 1 / (k * class_shares(known.sets, given, known.rate))
     if not isinstance(class_weight, Mapping):
         raise InputError(
             f"class_weight is {brief(class_weight)}", "give a dictionary, 'balanced' or None"
@@ -85,13 +85,14 @@ def _over_candidates(sets: LabelSets, of_classes: Array) -> Array:
     return np.concatenate(total) / (sets.shape[1] - sets.sizes)
 
 
-def class_shares(sets: LabelSets, weight: Array | None = None) -> Array:
+def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | None = None) -> Array:
     r"""Estimate how frequent each class is, from what was ruled out.
 
     .. math:: \hat\pi_c = \frac1n \sum_i \Bigl(1 - \frac{k-1}{s_i} 1(c \in \bar Y_i)\Bigr),
 
-    without bias where sets are drawn uniformly, and exact for ordinary labels. A share below its
-    own standard error, also a negative one, counts as that error; of ordinary labels none is.
+    without bias where sets are drawn uniformly, and exact for ordinary labels. With the rates q of
+    answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`. A share below its own standard
+    error, also a negative one, counts as that error; of ordinary labels none is.
 
     Examples
     --------
@@ -100,10 +101,11 @@ def class_shares(sets: LabelSets, weight: Array | None = None) -> Array:
     """
     n, k = sets.shape
     given = (np.ones(n) if weight is None else weight) * (sets.sizes > 0)
+    scale = (k - 1) / np.maximum(sets.sizes, 1) if rate is None else 1 / (1 - rate)
     total, square, cross = np.zeros(k), np.zeros(k), np.zeros(k)
     for piece in chunks(n, k):
         part, own = sets[piece], given[piece]
-        values = 1 - part.excluded * ((k - 1) / np.maximum(part.sizes, 1))[:, None]
+        values = 1 - part.excluded * scale[piece][:, None]
         total += own @ values
         square += np.square(own) @ np.square(values)
         cross += np.square(own) @ values

@@ -13,9 +13,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels.errors import nearest
-from ruleout.losses.space import align
+from ruleout.losses.space import align, scale
 
-__all__ = ["Kind", "Loss", "as_tensors", "get", "names", "register", "to_lead", "unbiased"]
+__all__ = [
+    "Kind",
+    "Loss",
+    "as_tensors",
+    "get",
+    "names",
+    "rates_of",
+    "register",
+    "to_lead",
+    "unbiased",
+]
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
 
@@ -31,7 +41,8 @@ class Loss:
     name, label
         The name in code, and the one in the paper's tables.
     kind
-        - ``"whole"``: a function ``(logits, excluded) → [..., B]`` of the whole set;
+        - ``"whole"``: a function ``(logits, excluded) → [..., B]`` of the whole set; with a
+          keyword ``rate`` it also learns from every answer;
         - ``"base"``: a function ``logits → [..., B, k]``, the ordinary loss for each label, used
           through the unbiased estimator;
         - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled
@@ -87,12 +98,26 @@ class Loss:
             raise TypeError(f"loss {self.name!r} is one number per example, not one per class")
         return self.function(logits, **self.options)
 
-    def per_example(self, logits: Tensor, excluded: Tensor) -> Tensor:
-        """Return ``[..., B]`` for `excluded` of 0 and 1 in the dtype of the logits."""
+    @property
+    def takes_rate(self) -> bool:
+        """Whether the loss can learn from every answer, given the rate of each row."""
+        own = "rate" in inspect.signature(self.function).parameters
+        return self.kind == "base" or (self.kind == "whole" and own)
+
+    def per_example(self, logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+        """Return ``[..., B]`` for `excluded` of 0 and 1 in the dtype of the logits.
+
+        `rate`, ``[..., B]``, is how likely a wrong class stays possible in each row, where that
+        does not follow from the size of its set.
+        """
+        if rate is not None and not self.takes_rate:
+            able = ", ".join(name for name, loss in _LOSSES.items() if loss.takes_rate)
+            raise ValueError(f"loss {self.name!r} cannot learn from every answer; use {able}")
         if self.kind == "whole":
-            return self.function(logits, excluded, **self.options)
+            given = self.options if rate is None else {**self.options, "rate": rate}
+            return self.function(logits, excluded, **given)
         if self.kind == "base":
-            return unbiased(self.matrix(logits), excluded)
+            return unbiased(self.matrix(logits), excluded, rate)
         if self.one is not None:
             return self.one(logits, excluded, **self.options)
         return (self.matrix(logits) * excluded).sum(-1)
@@ -121,7 +146,7 @@ class Loss:
         parameters = inspect.signature(self.function).parameters.values()
         known = {
             parameter.name for parameter in parameters if parameter.default is not parameter.empty
-        }
+        } - {"rate"}
         for name in options:
             if name not in known:
                 say = f"its options are {sorted(known)}" if known else "it has no options"
@@ -193,10 +218,15 @@ def names() -> list[str]:
     return list(_LOSSES)
 
 
-def unbiased(matrix: Tensor, excluded: Any) -> Tensor:
+def unbiased(matrix: Tensor, excluded: Any, rate: Any = None) -> Tensor:
     r"""Return the unbiased estimate of an ordinary loss from what was ruled out (Eq. 10).
 
-    .. math:: \sum_{y \notin \bar Y} \ell_y - \frac{k-1-s}{s} \sum_{y \in \bar Y} \ell_y
+    .. math::
+       \sum_{y \notin \bar Y} \ell_y - \frac{k-1-s}{s} \sum_{y \in \bar Y} \ell_y
+       = \sum_y \ell_y \frac{1(y \notin \bar Y) - q}{1 - q}, \quad q = 1 - \frac{s}{k-1}
+
+    The right-hand side holds for whatever leaves the true class possible always and a wrong one
+    with probability q, so for answers with their own q, too.
 
     Parameters
     ----------
@@ -204,6 +234,9 @@ def unbiased(matrix: Tensor, excluded: Any) -> Tensor:
         ``[..., B, k]``: the loss if class y were the label.
     excluded
         ``[..., B, k]``: 1 where a class was ruled out.
+    rate
+        ``[..., B]``: q; None where it follows from the size of the set. Arrays are checked,
+        tensors are trusted.
 
     Returns
     -------
@@ -216,9 +249,16 @@ def unbiased(matrix: Tensor, excluded: Any) -> Tensor:
     tensor([4.])
     """
     matrix, mask = as_tensors(matrix, excluded)
-    k = matrix.shape[-1]
-    weight = 1 - mask * ((k - 1) / mask.sum(-1, keepdim=True).clamp(min=1))
-    return (weight * matrix).sum(-1)
+    q = None if rate is None else rates_of(rate, matrix)
+    return ((1 - mask * scale(mask, q).unsqueeze(-1)) * matrix).sum(-1)
+
+
+def rates_of(rate: Any, logits: Tensor) -> Tensor:
+    """Bring rates to a tensor like `logits`, ``[..., B]``; arrays are checked."""
+    found = to_lead(rate, logits, -2, "rate")
+    if not isinstance(rate, Tensor) and not ((found >= 0) & (found < 1)).all():
+        raise ValueError("a rate is a probability below 1; answers.per_item() gives them")
+    return found
 
 
 def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:

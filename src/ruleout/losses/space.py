@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["align", "log_complement", "log_odds", "log_softmax", "sizes", "softmax"]
+__all__ = ["align", "log_complement", "log_odds", "log_softmax", "scale", "sizes", "softmax"]
 
 _FEW = 32  # classes up to which plain operations are faster than torch's own softmax
 
@@ -22,6 +22,15 @@ _FEW = 32  # classes up to which plain operations are faster than torch's own so
 def sizes(excluded: Tensor) -> Tensor:
     """Count the classes ruled out, ``[..., B]``; a row that rules nothing out counts as 1."""
     return excluded.sum(-1).clamp(min=1)
+
+
+def scale(excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    r"""Return :math:`1/(1-q)`, q being how likely a wrong class stays possible, ``[..., B]``.
+
+    In a set of s classes that were ruled out at random :math:`q = 1 - s/(k-1)`, so this is
+    :math:`(k-1)/s`. What answers leave possible has a rate of its own.
+    """
+    return (excluded.shape[-1] - 1) / sizes(excluded) if rate is None else 1 / (1 - rate)
 
 
 def log_odds(logits: Tensor, excluded: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Losses that read each set as a whole: ``(logits, excluded) → [..., B]``.
 
-`excluded` arrives as 0 and 1 in the dtype of the logits.
+`excluded` arrives as 0 and 1 in the dtype of the logits. Where a loss takes `rate`, ``[..., B]``,
+it is how likely a wrong class stays possible; None: as in a set drawn at random, 1 - s/(k-1).
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Any, Literal
 from torch import Tensor
 from torch.nn.functional import logsigmoid, relu
 
-from ruleout.losses.registry import as_tensors, register, to_lead
-from ruleout.losses.space import log_odds, sizes
+from ruleout.losses.registry import register, unbiased
+from ruleout.losses.space import log_odds, scale
 
 __all__ = ["answered", "clpl", "exp", "exp_text", "log", "log_text"]
 
@@ -19,31 +20,30 @@ _FENG = "Feng et al. 2020, after Eq. 12"
 
 
 @register("log", family="upper-bound", paper=_FENG)
-def log(logits: Tensor, excluded: Tensor) -> Tensor:
+def log(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""LOG, :math:`\frac{k-1}{s} (-\log z)`, z the probability left on the candidates.
 
     The weight is that of the authors' code; the text has twice as much (:func:`log_text`).
     """
-    return (logits.shape[-1] - 1) / sizes(excluded) * -logsigmoid(log_odds(logits, excluded))
+    return scale(excluded, rate) * -logsigmoid(log_odds(logits, excluded))
 
 
 @register("exp", family="upper-bound", paper=_FENG)
-def exp(logits: Tensor, excluded: Tensor) -> Tensor:
+def exp(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""EXP, :math:`\frac{k-1}{s} \exp(-z)`; weight as in the authors' code."""
-    z = log_odds(logits, excluded).sigmoid()
-    return (logits.shape[-1] - 1) / sizes(excluded) * (-z).exp()
+    return scale(excluded, rate) * (-log_odds(logits, excluded).sigmoid()).exp()
 
 
 @register("log-text", family="upper-bound", paper=_FENG, label="LOG (text)")
-def log_text(logits: Tensor, excluded: Tensor) -> Tensor:
+def log_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""LOG as printed, :math:`\frac{2(k-1)}{s} (-\log z)`."""
-    return 2 * log(logits, excluded)
+    return 2 * log(logits, excluded, rate=rate)
 
 
 @register("exp-text", family="upper-bound", paper=_FENG, label="EXP (text)")
-def exp_text(logits: Tensor, excluded: Tensor) -> Tensor:
+def exp_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""EXP as printed, :math:`\frac{2(k-1)}{s} \exp(-z)`."""
-    return 2 * exp(logits, excluded)
+    return 2 * exp(logits, excluded, rate=rate)
 
 
 @register("clpl", family="partial-label", paper="Cour et al. 2011")
@@ -93,6 +93,4 @@ def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
     Tensor
         ``[..., B]``.
     """
-    matrix, mask = as_tensors(matrix, excluded)
-    q = to_lead(rate, matrix, -2, "rate").unsqueeze(-1)
-    return (matrix * (1 - mask - q) / (1 - q)).sum(-1)
+    return unbiased(matrix, excluded, rate)

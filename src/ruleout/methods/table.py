@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels.errors import nearest
-from ruleout.losses.registry import Loss, as_tensors, to_lead
+from ruleout.losses.registry import Loss, as_tensors, rates_of, to_lead
 from ruleout.methods.rules import RULES, Rule
 
 __all__ = ["PAPER", "Approach", "Form", "approach", "approaches"]
@@ -65,8 +65,25 @@ class Approach:
     paper: str
     source: Loss | Rule
 
+    @property
+    def takes_rate(self) -> bool:
+        """Whether the approach can learn from every answer, given the rate of each row."""
+        return isinstance(self.source, Loss) and self.source.takes_rate
+
+    def check_rate(self) -> None:
+        """Raise, naming those that can, where the approach cannot learn from every answer."""
+        if not self.takes_rate:
+            able = ", ".join(name for name, row in _table().items() if row.takes_rate)
+            raise ValueError(f"approach {self.name!r} cannot learn from every answer; use {able}")
+
     def batch_loss(
-        self, logits: Tensor, excluded: Any, *, prior: Any = None, weight: Any = None
+        self,
+        logits: Tensor,
+        excluded: Any,
+        *,
+        prior: Any = None,
+        weight: Any = None,
+        rate: Any = None,
     ) -> Tensor:
         """Return the scalar whose gradient training follows, one per stacked model.
 
@@ -85,6 +102,10 @@ class Approach:
         weight
             ``[..., B]``: weights of the rows, not negative. A weight of 2 counts as the row twice,
             and a row that rules nothing out does not count.
+        rate
+            ``[..., B]``: how likely a wrong class stays possible in each row, for sets that answers
+            made (:meth:`ruleout.Answers.per_item`). None: as in sets drawn at random, 1 - s/(k-1).
+            Approaches over pairs, and CLPL, have no place for it.
 
         Returns
         -------
@@ -106,10 +127,13 @@ class Approach:
         weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if shares is not None and not isinstance(prior, Tensor):
             _check_shares(shares)
+        if rate is not None:
+            self.check_rate()
+            rate = rates_of(rate, scores)
         if isinstance(self.source, Rule):
             return self.source(scores, mask, shares, weights)
         if self.form == "whole" or (self.source.one is not None and self.form == "pairs-before"):
-            return _over_rows(self.source.per_example(scores, mask), mask, weights)
+            return _over_rows(self.source.per_example(scores, mask, rate), mask, weights)
         return _over_pairs(self.source.matrix(scores), mask, weights)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels.errors import nearest
-from ruleout.losses.registry import as_tensors
+from ruleout.losses.registry import as_tensors, rates_of
 
 __all__ = ["Criterion", "Estimate", "criterion"]
 
@@ -38,9 +38,9 @@ class Criterion:
 
     name: str
     higher_is_better: bool
-    values: Callable[[Tensor, Tensor], Tensor]
+    values: Callable[..., Tensor]
 
-    def __call__(self, logits: Tensor, excluded: Any) -> Estimate:
+    def __call__(self, logits: Tensor, excluded: Any, rate: Any = None) -> Estimate:
         """Return the mean and its standard error.
 
         Parameters
@@ -50,6 +50,9 @@ class Criterion:
         excluded
             ``[..., n, k]``: 1 where a class was ruled out. A row that rules nothing out does not
             count. There is no place for true labels.
+        rate
+            ``[..., n]``: how likely a wrong class stays possible in each row, for sets that answers
+            made (:meth:`ruleout.Answers.per_item`). None: as in sets drawn at random.
 
         Examples
         --------
@@ -60,7 +63,8 @@ class Criterion:
         """
         scores, mask = as_tensors(logits, excluded)
         says = mask.amax(-1)
-        values = self.values(scores, mask)
+        known = (mask,) if rate is None else (mask, rates_of(rate, scores))
+        values = self.values(scores, *known)
         n = says.sum(-1)
         mean = (says * values).sum(-1) / n
         spread = (says * (values - mean.unsqueeze(-1)).square()).sum(-1)
@@ -68,17 +72,24 @@ class Criterion:
         return Estimate(mean, torch.where(n > 1, error, torch.inf))
 
 
-def _accuracy(logits: Tensor, excluded: Tensor) -> Tensor:
-    return 1 - losses.unbiased(losses.zero_one(logits), excluded)
+def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    wrong = losses.zero_one(logits)
+    if rate is None:  # equal to what follows but for rounding, on which kept results rest
+        return 1 - losses.unbiased(wrong, excluded)
+    # Of answers the hits vary less than the errors: only the predicted class enters.
+    return losses.unbiased(1 - wrong, excluded, rate)
 
 
-def _consistency(logits: Tensor, excluded: Tensor) -> Tensor:
+def _consistency(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    del rate  # a share of predictions, whatever was to be expected
     predicted = 1 - losses.zero_one(logits)
     return 1 - (predicted * excluded).sum(-1)
 
 
-def _risk(loss: losses.Loss, logits: Tensor, excluded: Tensor) -> Tensor:
-    return loss.per_example(logits, excluded)
+def _risk(
+    loss: losses.Loss, logits: Tensor, excluded: Tensor, rate: Tensor | None = None
+) -> Tensor:
+    return loss.per_example(logits, excluded, rate)
 
 
 def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
@@ -90,6 +101,7 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
         - ``"accuracy"``: :math:`1 - \frac1n \sum_i \frac{k-1}{s_i} 1(\hat y_i \in \bar Y_i)`, an
           unbiased estimate of the ordinary accuracy (the 0-1 loss in Eq. 10). Single values can
           lie below 0, since a wrong prediction that was ruled out stands for those that were not.
+          With rates q of answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`.
         - ``"consistency"``: the share of predictions that were not ruled out. Not an accuracy: a
           random guess scores high when few classes are ruled out.
         - ``"risk"``: the mean of a loss, by default the unbiased estimate of cross entropy. Any

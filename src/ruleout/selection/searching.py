@@ -129,6 +129,7 @@ def search(
         [aside.sets for _, aside in parts],
         {judge.name: judge.values},
         rows=[aside.rows for _, aside in parts],
+        rate=None if trials[0].rate is None else [aside.rate for _, aside in parts],
     )
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
@@ -164,13 +165,7 @@ def _with_seeds(sets: Any, seed: int) -> list[Trial]:
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
     """Return the part of a trial that trains and the part that chooses, by the trial's seed."""
     kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0))
-    return _part(trial, kept), _part(trial, aside)
-
-
-def _part(trial: Trial, chosen: NDArray[np.intp]) -> Trial:
-    rows = chosen if trial.rows is None else np.asarray(trial.rows)[chosen]
-    weight = None if trial.weight is None else np.asarray(trial.weight)[chosen]
-    return Trial(trial.sets[chosen], rows, weight, trial.seed)
+    return trial.part(kept), trial.part(aside)
 
 
 def _judged(

@@ -11,7 +11,7 @@ import torch
 
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.training.batches import Trial
+from ruleout.training.batches import Trial, check_rate
 from ruleout.training.optimizers import OPTIMIZERS
 from ruleout.training.result import GridFit
 from ruleout.training.stack import Run, Stopping
@@ -53,6 +53,10 @@ def trials(sets: Any, n: int, seed: int) -> tuple[list[Trial], list[int]]:
                 f"the classes of trial {number} are not those of trial 0",
                 "give all trials the same classes in the same order",
             )
+        if (trial.rate is None) != (trials[0].rate is None):
+            raise InputError(
+                "some trials have rates and some have none", "give rates to all trials or to none"
+            )
     seeds = [seed + t if one.seed is None else one.seed for t, one in enumerate(trials)]
     for one in seeds:
         check_seed(one)
@@ -63,7 +67,8 @@ def trials(sets: Any, n: int, seed: int) -> tuple[list[Trial], list[int]]:
 def _as_arrays(trial: Trial) -> Trial:
     rows = None if trial.rows is None else np.asarray(trial.rows, np.intp)
     weight = None if trial.weight is None else np.asarray(trial.weight, float)
-    return replace(trial, rows=rows, weight=weight)
+    rate = None if trial.rate is None else np.asarray(trial.rate, float)
+    return replace(trial, rows=rows, weight=weight, rate=rate)
 
 
 def _check_trial(trial: Trial, n: int, which: str) -> None:
@@ -90,6 +95,8 @@ def _check_trial(trial: Trial, n: int, which: str) -> None:
         raise InputError(f"the rows{which} go beyond x", f"give numbers from 0 to {n - 1}")
     if trial.weight is not None:
         _check_weight(np.asarray(trial.weight, float), count, which)
+    if trial.rate is not None:
+        check_rate(trial.rate, count, which)
 
 
 def _check_weight(weight: Any, count: int, which: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError
 from ruleout.methods.table import Form
 from ruleout.training.memory import room
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
-__all__ = ["Batch", "Shape", "Trial", "Walk", "order"]
+__all__ = ["Batch", "Shape", "Trial", "Walk", "check_rate", "order"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +42,36 @@ class Trial:
     seed
         Of the first weights and of the batch order; None means the seed of the run plus the number
         of the trial.
+    rate
+        How likely a wrong class stays possible in each row, where answers made the sets
+        (:meth:`ruleout.Answers.per_item`); None means as in sets drawn at random.
     """
 
     sets: LabelSets
     rows: NDArray[np.intp] | None = None
     weight: NDArray[np.float64] | None = None
     seed: int | None = None
+    rate: NDArray[np.float64] | None = None
+
+    def part(self, chosen: NDArray[np.intp]) -> Trial:
+        """Return the trial with some of its rows alone."""
+        rows = chosen if self.rows is None else np.asarray(self.rows)[chosen]
+        weight = None if self.weight is None else np.asarray(self.weight)[chosen]
+        rate = None if self.rate is None else np.asarray(self.rate)[chosen]
+        return replace(self, sets=self.sets[chosen], rows=rows, weight=weight, rate=rate)
+
+
+def check_rate(rate: Any, count: int, which: str = "") -> None:
+    """Raise unless there is a probability below 1 for each row."""
+    found = np.asarray(rate, float)
+    if found.shape != (count,):
+        raise InputError(
+            f"the rates{which} have shape {found.shape}", f"give {count}, one for each row"
+        )
+    if not ((found >= 0) & (found < 1)).all():
+        raise InputError(
+            f"the rates{which} are no probabilities below 1", "take them from answers.per_item()"
+        )
 
 
 def _shares(trial: Trial) -> NDArray[np.float64]:
@@ -69,6 +94,7 @@ class Batch(NamedTuple):
     rows: Tensor  # [A, B]: rows of x
     excluded: Tensor  # [A, 1, B, k]
     weight: Tensor | None  # [A, 1, B]
+    rate: Tensor | None  # [A, 1, B]
 
 
 class Shape(NamedTuple):
@@ -108,6 +134,7 @@ class Walk:
         given = any(trial.weight is not None for trial in trials)
         self.weighted = given or len(set(self.items)) > 1
         self._given = given
+        self.rated = trials[0].rate is not None
         self.laid: dict[str, Tensor] = {}
         self._rows_each = max(len(t.sets) for t in trials)
         self._table: Tensor | None = None
@@ -156,6 +183,7 @@ class Walk:
         place = np.zeros((len(self.trials), wide), np.int64)
         both = np.zeros((len(self.trials), wide, 2), np.int64)  # rows of x, and labels
         weight = np.zeros(place.shape if self.weighted else 0, _NUMPY[self.dtype])
+        rate = np.zeros(place.shape if self.rated else 0, _NUMPY[self.dtype])
         for t, (trial, n) in enumerate(zip(self.trials, self.items, strict=True)):
             walk = order(self.seeds[t], number, n)
             if self._pairs is not None:
@@ -165,10 +193,12 @@ class Walk:
             both[t, :n, 0] = walk if trial.rows is None else trial.rows[walk]
             if self.weighted:
                 weight[t, :n] = 1 if trial.weight is None else trial.weight[walk]
+            if trial.rate is not None:
+                rate[t, :n] = trial.rate[walk]
         if self._table is not None:
             both[..., 1] = place + np.arange(len(place))[:, None] * self._rows_each
-        tables = {"rows": both, "weights": weight} if self.weighted else {"rows": both}
-        return place, {name: self._host(table) for name, table in tables.items()}
+        tables = {"rows": both, "weights": weight, "rates": rate}
+        return place, {name: self._host(table) for name, table in tables.items() if table.size}
 
     def _host(self, values: NDArray[Any]) -> Tensor:
         tensor = torch.from_numpy(values.reshape(len(values), -1, self.size, *values.shape[2:]))
@@ -178,9 +208,10 @@ class Walk:
         """Return what step number `step` (from 0) reads; a tensor ``[1]`` inside a CUDA graph."""
         rows, labels = self._at("rows", step, shape).unbind(-1)
         weight = self._at("weights", step, shape).unsqueeze(1) if shape.weighted else None
+        rate = self._at("rates", step, shape).unsqueeze(1) if self.rated else None
         if self.resident or isinstance(step, Tensor):
-            return Batch(rows, self._excluded(labels), weight)
-        return Batch(rows, self._unpack(step, shape), weight)
+            return Batch(rows, self._excluded(labels), weight, rate)
+        return Batch(rows, self._unpack(step, shape), weight, rate)
 
     def _at(self, name: str, step: int | Tensor, shape: Shape) -> Tensor:
         table = self.laid[name][: shape.active]

@@ -69,7 +69,8 @@ def fit_grid(
         ``[n, ...]``: an array, a memory map of a file too large for memory, a SciPy sparse matrix.
     sets
         What was ruled out for each row. A list makes several trials, which differ in their seed;
-        a :class:`~ruleout.training.Trial` can also choose its rows, weights and seed.
+        a :class:`~ruleout.training.Trial` can also choose its rows, weights and seed, and bring
+        the rates with which every answer is learned from.
     approach
         A name of :func:`ruleout.approaches`, or an approach.
     model
@@ -131,6 +132,8 @@ def fit_grid(
     x = check_features(x)
     trials, seeds = asked.trials(sets, x.shape[0], seed)
     row = approach if isinstance(approach, Approach) else find_approach(approach)
+    if trials[0].rate is not None:
+        row.check_rate()
     configs = configurations(grid)
     dtype, compute, tf32 = asked.precision(precision)
     where = asked.device(device, precision)

@@ -18,6 +18,7 @@ from ruleout.training.memory import room
 __all__ = ["Features", "check_features", "fingerprint"]
 
 _BLOCK = 64 << 20  # bytes looked at in one go
+_LINE = 32  # numbers in a cache line of a GPU: weights of whole lines move a sixth faster
 
 
 def check_features(x: Any, what: str = "x") -> Any:
@@ -76,7 +77,8 @@ class Features:
         ``[n, ...]``: an array, a memory map or a sparse matrix, as :func:`check_features` gives it.
     shape
         The shape in which a model reads an example; None for flat rows that end in a 1, so that a
-        first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8).
+        first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a
+        GPU to whole cache lines).
     dtype, device
         Of the batches.
     """
@@ -86,7 +88,8 @@ class Features:
     ) -> None:
         self.n, self.d = x.shape[0], prod(x.shape[1:])
         self.shape = shape
-        self.width = self.d if shape else -8 * (-(self.d + 1) // 8)
+        fill = _LINE if device.type == "cuda" and self.d >= 4 * _LINE else 8
+        self.width = self.d if shape else -fill * (-(self.d + 1) // fill)
         self.dtype, self.device = dtype, device
         self._x = x
         self._numbers = np.float64 if dtype is torch.float64 else np.float32

@@ -1,7 +1,8 @@
-"""The update as one Triton kernel, for CUDA.
+"""Triton kernels for CUDA: the update, and the way of a perceptron from its hidden layer up.
 
-It reads and writes weights and two moments and reads the gradient: 28 bytes per parameter in
-float32. Written as single operations it moves several times as much.
+The update reads and writes weights and two moments and reads the gradient: 28 bytes per parameter
+in float32. Written as single operations it moves several times as much. The way up reads the
+hidden layer once, before its ReLU.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from ruleout.training.optimizers import BETA1, BETA2, Rates
+from ruleout.training.settings import tf32
 
-__all__ = ["update"]
+__all__ = ["CLASSES", "turned", "up", "update"]
+
+CLASSES = 16  # the most that `up` serves: what a tensor core takes at least
 
 
 @triton.jit
@@ -78,3 +82,78 @@ def update(name: str, p: Tensor, g: Tensor, moments: Sequence[Tensor], by: Rates
     block = 1024
     grid = (triton.cdiv(n, block) * active * models,)
     _update[grid](p, g, m, v, *by, by.size.stride(0), n, models, BETA1, BETA2, name, block)
+
+
+# ---------------------------------------------------------------------- perceptrons
+
+
+@triton.jit
+def _tf32(x):
+    return tl.inline_asm_elementwise(
+        "cvt.rna.tf32.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def _up(
+    X,
+    W,
+    BIAS,
+    OUT,
+    N,
+    K,
+    SIZE,
+    KP: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    BATCH: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    blocks = tl.cdiv(SIZE, BATCH)
+    place = tl.num_programs(0) - 1 - tl.program_id(0)  # `down` finds the last in the cache
+    model = (place // blocks).to(tl.int64)
+    k = tl.arange(0, KP)[:, None]
+    b = place % blocks * BATCH + tl.arange(0, BATCH)
+    out = tl.zeros((KP, BATCH), tl.float32)
+    for start in range(0, N, HIDDEN):
+        h = start + tl.arange(0, HIDDEN)
+        rows = h[:, None]
+        x = tl.load(X + (model * N + rows) * SIZE + b, (rows < N) & (b < SIZE), 0.0)
+        w = tl.load(W + (model * K + k) * N + h, (k < K) & (h < N), 0.0)
+        out = tl.dot(w, tl.where(x <= 0, 0.0, x), out, input_precision=PRECISION)
+    out += tl.load(BIAS + model * K + k, k < K, 0.0)
+    tl.store(OUT + (model * K + k) * SIZE + b, out, (k < K) & (b < SIZE))
+
+
+def up(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Return logits ``[A, C, k, B]`` from a hidden layer ``[A, C, h, B]`` before its ReLU."""
+    *lead, n, size = hidden.shape
+    k, block = weight.shape[2], 128
+    out = hidden.new_empty(*lead, k, size)
+    grid = (triton.cdiv(size, block) * lead[0] * lead[1],)
+    made = "tf32" if tf32() else "tf32x3"  # which is as exact as float32
+    _up[grid](hidden, weight, bias, out, n, k, size, CLASSES, 32, block, made, num_stages=3)
+    return out
+
+
+@triton.jit
+def _turn(X, OUT, W, SIZE, PARTS: tl.constexpr, WIDE: tl.constexpr, BATCH: tl.constexpr):
+    t = tl.program_id(2).to(tl.int64)
+    w = (tl.program_id(0) * WIDE + tl.arange(0, WIDE))[:, None]
+    b = tl.program_id(1) * BATCH + tl.arange(0, BATCH)
+    there = (w < W) & (b < SIZE)
+    x = tl.load(X + (t * SIZE + b) * W + w, there, 0.0)
+    high = _tf32(x)
+    to = OUT + (t * PARTS * W + w) * SIZE + b
+    tl.store(to, high, there)
+    if PARTS == 2:
+        tl.store(to + W * SIZE, _tf32(x - high), there)
+
+
+def turned(x: Tensor, exact: bool) -> Tensor:
+    """Return ``[A, parts, width, B]`` of a batch ``[A, B, width]``: TF32 and, if exact, a rest."""
+    trials, size, width = x.shape
+    out = x.new_empty(trials, 1 + exact, width, size)
+    _turn[(triton.cdiv(width, 32), triton.cdiv(size, 64), trials)](
+        x, out, width, size, 1 + exact, 32, 64
+    )
+    return out

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from ruleout.training.optimizers import At
+from ruleout.training.optimizers import At, Product
+from ruleout.training.settings import tf32
 
 __all__ = ["Dense", "LossOf", "Modules", "Move", "Net", "dense_layers", "pays_to_stack"]
 
@@ -25,7 +27,7 @@ LossOf: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 class Move(Protocol):
     """What a net calls to have weights moved: the optimizer, with the rates of this step."""
 
-    def __call__(self, place: int, at: At, grad: Tensor) -> None:
+    def __call__(self, place: int, at: At, grad: Tensor | Product) -> None:
         """Move ``parameters[place][at]`` by its gradient, which may be overwritten."""
 
 
@@ -110,7 +112,11 @@ class Dense:
                 starts = [weight, bias]
             self.parameters += [_repeat(start, models, device) for start in starts]
         self.buffers: dict[str, Tensor] = {}
-        self._grad = torch.empty_like(self.parameters[0])
+
+    @cached_property
+    def _grad(self) -> Tensor:
+        """A place for the gradient of the first layer."""
+        return torch.empty_like(self.parameters[0])
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
         """Return the losses ``[A, C]`` of a batch ``[A, B, width]``, and move all weights."""
@@ -128,16 +134,20 @@ class Dense:
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return logits ``[A, C, B, k]``, and what each layer after the first read."""
-        active = len(x) if x.ndim == 3 else len(self.parameters[0])
-        rows = x.expand(active, *x.shape[-2:]).transpose(1, 2)
-        joint = self.parameters[0][:active].flatten(1, 2)  # [A, C · out, width]
-        out = self._product(joint, rows).view(active, self.models, -1, x.shape[-2])
-        reads: list[Tensor] = []
+        out = self._first(x)
+        active, reads = len(out), list[Tensor]()
         for weight, bias in zip(self.parameters[1::2], self.parameters[2::2], strict=True):
             reads.append(out.relu_())
             flat = self._product(weight[:active].flatten(0, 1), out.flatten(0, 1))
             out = flat.view(active, self.models, *flat.shape[1:]).add_(bias[:active])
         return out.transpose(2, 3), reads
+
+    def _first(self, x: Tensor) -> Tensor:
+        """Return what the first layer makes of a batch, ``[A, C, out, B]``."""
+        active = len(x) if x.ndim == 3 else len(self.parameters[0])
+        rows = x.expand(active, *x.shape[-2:]).transpose(1, 2)
+        joint = self.parameters[0][:active].flatten(1, 2)  # [A, C · out, width]
+        return self._product(joint, rows).view(active, self.models, -1, x.shape[-2])
 
     def _backward(self, x: Tensor, reads: list[Tensor], slope: Tensor, move: Move) -> None:
         """Move all weights, from the slope ``[A, C, k, B]`` of the logits."""
@@ -148,7 +158,7 @@ class Dense:
             slope = self._slope(layer, reads[layer], slope)
             move(1 + 2 * layer, every, weight)
             move(2 + 2 * layer, every, bias)
-        if x.is_cuda and reads and torch.backends.cuda.matmul.fp32_precision == "tf32":
+        if x.is_cuda and reads and tf32():
             x = x.transpose(1, 2).contiguous().transpose(1, 2)  # fastest along the batch
         grad = self._grad[:active]
         self._product(slope.flatten(1, 2), x, grad.flatten(1, 2))

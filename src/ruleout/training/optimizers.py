@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ruleout.labels.errors import nearest
 
-__all__ = ["OPTIMIZERS", "Optimizer", "Rates", "check_optimizer", "rates"]
+__all__ = ["OPTIMIZERS", "Optimizer", "Product", "Rates", "check_optimizer", "rates"]
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
@@ -36,6 +36,17 @@ class Rates(NamedTuple):
     epsilon: Tensor  # [A, 1]: ε √b₂
     decay: Tensor  # [C]: weight decay
     shrink: Tensor  # [C]: 1 - η · weight decay
+
+
+class Product(NamedTuple):
+    """The gradient of a first layer, not multiplied yet."""
+
+    slope: Tensor  # [A, C · out, B]
+    x: Tensor  # [A, B, width]
+
+    def value(self) -> Tensor:
+        """Multiply."""
+        return torch.bmm(self.slope, self.x)
 
 
 @dataclass
@@ -58,11 +69,19 @@ class Optimizer:
         count = OPTIMIZERS[self.name].moments
         self.moments = [[torch.zeros_like(p) for _ in range(count)] for p in parameters]
 
-    def move(self, place: int, parameter: Tensor, at: At, grad: Tensor, by: Rates) -> None:
+    def move(
+        self, place: int, parameter: Tensor, at: At, grad: Tensor | Product, by: Rates
+    ) -> None:
         """Move ``parameter[at]``, number `place` of all; `grad` is overwritten."""
         trials, models = at
         own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
         weights, moments = parameter[at], [moment[at] for moment in self.moments[place]]
+        if isinstance(grad, Product):
+            from ruleout.training.moves import move  # needs Triton, as those who give products
+
+            if move(self.name, weights, grad, moments, own):
+                return
+            grad = grad.value().view_as(weights)
         fused = _kernel() if parameter.is_cuda else None
         if fused is not None:
             fused(self.name, weights, grad, moments, own)

@@ -45,6 +45,8 @@ def record(
     for trial in run.trials:
         for extra in (trial.rows, trial.weight):
             hidden.update(b"-" if extra is None else extra.tobytes())
+        if trial.rate is not None:
+            hidden.update(b"rate" + trial.rate.tobytes())
     for module in run.modules:
         for value in module.state_dict().values():
             hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
@@ -53,8 +55,12 @@ def record(
     for name, (watch, features) in run.watches.items():
         hidden.update(repr((name, list(watch.measures or ()))).encode())
         _digest(hidden, [watch.target, watch.rows, None if watch.x is None else features.print()])
+        if watch.rate is not None:
+            _digest(hidden, ["rate", watch.rate])
     _digest(hidden, run.start)
     told["key"] = hidden.hexdigest()
+    if run.trials[0].rate is not None:
+        told["learned_from"] = "every answer"
     name = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else _processor()
     told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
     told |= {"resident": run.features.resident}

@@ -8,21 +8,26 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-__all__ = ["matmul", "threads"]
+__all__ = ["matmul", "tf32", "threads"]
 
 _SMALL = 200e6  # operations of a step below which one thread does not wait for another
 
 
 @contextmanager
-def matmul(tf32: bool) -> Iterator[None]:
+def matmul(rounded: bool) -> Iterator[None]:
     """Allow TF32 for this run alone."""
     settings = torch.backends.cuda.matmul
     before = settings.fp32_precision
-    settings.fp32_precision = "tf32" if tf32 else "ieee"
+    settings.fp32_precision = "tf32" if rounded else "ieee"
     try:
         yield
     finally:
         settings.fp32_precision = before
+
+
+def tf32() -> bool:
+    """Say whether matrix products on a GPU may round what they multiply to TF32."""
+    return str(torch.backends.cuda.matmul.fp32_precision) == "tf32"
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ from ruleout.methods import Approach
 __all__ = ["Slopes"]
 
 _LONG = 5_000  # steps from which compiling pays
-_COMPILED: dict[Any, Callable[..., tuple[Tensor, Tensor]]] = {}
+Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+_COMPILED: dict[Any, Slope] = {}
 
 
 class Slopes:
@@ -41,52 +43,52 @@ class Slopes:
         self._key = (approach.name, repr(sorted(options.items())))
 
     def __call__(
-        self, logits: Tensor, excluded: Tensor, prior: Tensor, weight: Tensor | None
+        self,
+        logits: Tensor,
+        excluded: Tensor,
+        prior: Tensor,
+        weight: Tensor | None,
+        rate: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return losses and slopes."""
-        given = (logits, excluded, prior) if weight is None else (logits, excluded, prior, weight)
+        extra = {"prior": prior, "weight": weight, "rate": rate}
+        names = tuple(name for name, tensor in extra.items() if tensor is not None)
+        given = (logits, excluded, *(tensor for tensor in extra.values() if tensor is not None))
         if not (logits.is_cuda and self.long and self.fixed):
-            return self._eager(*given)
-        key = (self._key, *(_form(tensor) for tensor in given))
+            return self._eager(names, *given)
+        key = (self._key, names, *(_form(tensor) for tensor in given))
         if key not in _COMPILED:
-            _COMPILED[key] = self._compiled(*given)
+            _COMPILED[key] = self._compiled(partial(self._eager, names), *given)
         return _COMPILED[key](*given)
 
     def _eager(
-        self, logits: Tensor, excluded: Tensor, prior: Tensor, weight: Tensor | None = None
+        self, names: tuple[str, ...], logits: Tensor, excluded: Tensor, *extra: Tensor
     ) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
-            loss = self.approach.batch_loss(leaf, excluded, prior=prior, weight=weight)
+            given = dict(zip(names, extra, strict=True))
+            loss = self.approach.batch_loss(leaf, excluded, **given)
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
         return loss.detach(), slope
 
-    def _compiled(self, *given: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
+    def _compiled(self, eager: Slope, *given: Tensor) -> Slope:
         """Trace the operations of loss and slope, and compile them; else stay with them."""
         from torch.fx.experimental.proxy_tensor import make_fx
-
-        def three(logits: Tensor, excluded: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-            return self._eager(logits, excluded, prior)
-
-        def four(
-            logits: Tensor, excluded: Tensor, prior: Tensor, weight: Tensor
-        ) -> tuple[Tensor, Tensor]:
-            return self._eager(logits, excluded, prior, weight)
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                graph = make_fx(three if len(given) == 3 else four)(*given)
+                graph = make_fx(eager)(*given)
                 graph = make_fx(torch.func.functionalize(graph))(*given)  # nothing in place
                 fused = torch.compile(graph, dynamic=False, fullgraph=True)
                 with torch.no_grad():
                     fused(*given)
         except Exception:  # no compiler on this machine, or an operation it does not know
-            return self._eager
+            return eager
         return _quietly(fused)
 
 
-def _quietly(fused: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+def _quietly(fused: Slope) -> Slope:
     def call(*given: Tensor) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
             return fused(*given)

@@ -18,7 +18,8 @@ from ruleout.training.features import Features
 from ruleout.training.graphs import Graphs
 from ruleout.training.grids import Configuration, loss_options, with_options
 from ruleout.training.nets import Dense, Modules, Net, dense_layers
-from ruleout.training.optimizers import At, Optimizer, Rates, rates
+from ruleout.training.optimizers import At, Optimizer, Product, Rates, rates
+from ruleout.training.perceptrons import dense
 from ruleout.training.slopes import Slopes
 from ruleout.training.watches import Watch, Watcher
 
@@ -126,7 +127,7 @@ class Stack:
         count = len(self.grid)
         if dense_layers(modules[0]) is not None:
             width = run.features.width
-            return Dense(modules, count, width, run.dtype, run.device, run.compute)
+            return dense(modules, count, width, run.dtype, run.device, run.compute)
         dimensions = len(run.features.shape or ())
         return Modules(modules, count, dimensions, run.dtype, run.device, run.compute)
 
@@ -174,12 +175,12 @@ class Stack:
         batch = self.walk.batch(step, shape)
         by = self._rates(step, shape)
 
-        def move(place: int, at: At, grad: Tensor) -> None:
+        def move(place: int, at: At, grad: Tensor | Product) -> None:
             self.optimizer.move(place, self.net.parameters[place], at, grad, by)
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
             prior = self.walk.prior[: shape.active]
-            return self.slopes(logits, batch.excluded, prior, batch.weight)
+            return self.slopes(logits, batch.excluded, prior, batch.weight, batch.rate)
 
         loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
         self.total[: shape.active] += loss

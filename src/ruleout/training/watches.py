@@ -12,13 +12,15 @@ from torch import Tensor
 
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
+from ruleout.training.batches import check_rate
 from ruleout.training.features import Features, check_features
 from ruleout.training.nets import Net
 
 __all__ = ["Measure", "Watch", "Watcher", "features_of", "hits"]
 
 #: ``(logits [..., n, k], target) → [..., n]``: one value per row, of which the mean is reported.
-Measure: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+#: Where the watch has rates, they come third.
+Measure: TypeAlias = Callable[..., Tensor]
 
 
 def hits(logits: Tensor, labels: Tensor) -> Tensor:
@@ -43,12 +45,16 @@ class Watch:
         The rows; None means those of the training data.
     rows
         Which of them; a list holds one array for each trial. None means all.
+    rate
+        Where answers made the sets: how likely a wrong class stays possible in each row; a list
+        holds one array for each trial.
     """
 
     target: Any
     measures: Mapping[str, Measure] | None = None
     x: Any = None
     rows: Any = None
+    rate: Any = None
 
 
 class Watcher:
@@ -73,9 +79,10 @@ class Watcher:
         classes: tuple[Any, ...],
     ) -> None:
         self.name, self.features, self.classes = name, features, classes
-        self.targets, self.rows = (self._of(v, trials) for v in (watch.target, watch.rows))
+        given = (watch.target, watch.rows, watch.rate)
+        self.targets, self.rows, self.rates = (self._of(value, trials) for value in given)
         self.measures = dict(watch.measures or {"accuracy": hits})
-        self._known: dict[int, Tensor] = {}
+        self._known: dict[int, list[Tensor]] = {}
         self._check(watch)
 
     def _check(self, watch: Watch) -> None:
@@ -85,8 +92,10 @@ class Watcher:
                 'give measures={"accuracy": ro.criterion("accuracy").values}'
             )
         self.targets = [self._checked(target) for target in self.targets]
-        for target, chosen in zip(self.targets, self.rows, strict=True):
+        for target, chosen, rate in zip(self.targets, self.rows, self.rates, strict=True):
             self._check_rows(chosen)
+            if rate is not None:
+                check_rate(rate, len(target), f" of watch {self.name!r}")
             count = self.features.n if chosen is None else len(chosen)
             if len(target) != count or count == 0:
                 raise InputError(
@@ -145,12 +154,11 @@ class Watcher:
         for start in range(0, len(self.targets[0]), most):
             piece = slice(start, start + most)
             logits = net.logits(self._rows(piece))
-            target = self._target(piece, logits)
-            says = (
-                target.amax(-1) if target.ndim == logits.ndim else torch.ones_like(logits[..., 0])
-            )
+            known = self._target(piece, logits)
+            sets = known[0].ndim == logits.ndim
+            says = known[0].amax(-1) if sets else torch.ones_like(logits[..., 0])
             for name, values in self.measures.items():
-                value = values(logits, target)
+                value = values(logits, *known)
                 weight = says.expand_as(value)
                 parts = torch.stack([weight, weight * value, weight * value.square()])
                 found = parts.sum(-1, dtype=torch.float64)  # [3, T, C]
@@ -164,19 +172,26 @@ class Watcher:
         rows = [(every if rows is None else np.asarray(rows))[piece] for rows in self.rows]
         return self.features.take(torch.from_numpy(np.stack(rows)).to(self.features.device))
 
-    def _target(self, piece: slice, logits: Tensor) -> Tensor:
-        """Return what is known about the rows: ``[T, 1, n, k]`` of 0 and 1, or ``[T, 1, n]``."""
+    def _target(self, piece: slice, logits: Tensor) -> list[Tensor]:
+        """Return what is known about the rows: ``[T, 1, n, k]`` of 0 and 1, or ``[T, 1, n]``.
+
+        The rates ``[T, 1, n]`` follow, where there are any.
+        """
         if piece.start in self._known:
             return self._known[piece.start]
         alike = all(target is self.targets[0] for target in self.targets)
         targets = self.targets[:1] if alike else self.targets
         if isinstance(targets[0], LabelSets):
             masks = np.stack([target[piece].excluded for target in targets])
-            found = torch.from_numpy(masks).to(logits).unsqueeze(1)
+            found = [torch.from_numpy(masks).to(logits).unsqueeze(1)]
         else:
             labels = np.stack([np.asarray(target)[piece] for target in targets]).astype(np.int64)
-            found = torch.from_numpy(labels).to(logits.device).unsqueeze(1)
-        if sum(one.nbytes for one in self._known.values()) + found.nbytes < _KEEP:
+            found = [torch.from_numpy(labels).to(logits.device).unsqueeze(1)]
+        if self.rates[0] is not None:
+            rates = np.stack([np.asarray(rate, float)[piece] for rate in self.rates])
+            found.append(torch.from_numpy(rates).to(logits).unsqueeze(1))
+        held = sum(one.nbytes for known in self._known.values() for one in known)
+        if held + sum(one.nbytes for one in found) < _KEEP:
             self._known[piece.start] = found
         return found
 

@@ -28,6 +28,8 @@ def read_table(
     ignore: Sequence[str] = (),
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
+    names: str | None = None,
+    files: Sequence[str] | None = None,
     size: tuple[int, int] | None = None,
     unlabelled: bool = False,
     featureless: bool = False,
@@ -55,6 +57,10 @@ def read_table(
         For a folder: the table whose column ``file`` names the images, and which holds the column
         of labels; by default ``labels.csv`` in the folder. Where no labels are asked for, all
         images are read, sorted by name.
+    names
+        The column (in NPZ the array) that names the rows, for :attr:`Table.row_names`.
+    files
+        For a folder: exactly these images, by their paths below it, in this order.
     size
         For a folder: resize every image to (height, width).
     unlabelled
@@ -95,6 +101,8 @@ def read_table(
             ignore=tuple(ignore),
             classes=classes,
             labels_file=None if labels_file is None else Path(labels_file).expanduser(),
+            names=names,
+            files=None if files is None else tuple(files),
             size=size,
             unlabelled=unlabelled,
             featureless=featureless,

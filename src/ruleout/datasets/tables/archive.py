@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.errors import DataError
 from ruleout.datasets.tables.columns import check_memory
-from ruleout.datasets.tables.labelling import guess_note
+from ruleout.datasets.tables.labelling import guess_note, row_names
 from ruleout.datasets.tables.request import Request, choose, locate
 from ruleout.datasets.tables.table import Table
 from ruleout.labels import bits
@@ -45,6 +45,7 @@ def read_archive(path: Path, ask: Request) -> Table:
         if not len(raw):
             raise DataError("array 'x' has no rows", "give at least one")
         names = _names(archive, raw.shape[1]) if raw.ndim == 2 else []
+        rows_called = None if ask.names is None else _row_names(archive, ask.names, len(raw))
     x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -55,6 +56,7 @@ def read_archive(path: Path, ask: Request) -> Table:
         sets=sets,
         labels=labels,
         classes=classes,
+        row_names=rows_called,
         source=path,
         sha256=digest,
         reading=reading,
@@ -109,6 +111,16 @@ def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
     return [str(name) for name in names]
 
 
+def _row_names(archive: zipfile.ZipFile, name: str, n: int) -> tuple[str, ...]:
+    found = member(archive, locate(name, names_in(archive)))
+    if found.dtype.kind not in "Uiu" or found.shape != (n,):
+        raise DataError(
+            f"array {name!r} is of type {found.dtype} and shape {found.shape}",
+            f"save the names of the {n} rows of x as text",
+        )
+    return row_names(found.tolist(), name)
+
+
 def _columns(
     raw: NDArray[Any], names: list[str], ask: Request
 ) -> tuple[NDArray[np.float32], tuple[int, ...], tuple[str, ...], dict[str, Any]]:
@@ -118,7 +130,7 @@ def _columns(
     if not names and before is not None and len(before) == raw.shape[1]:
         names = list(before)  # the columns have no names of their own: their order counts
     names = names or [f"x{place}" for place in range(raw.shape[1])]
-    features = choose(names, replace(ask, excluded=None, label=None))
+    features = choose(names, replace(ask, excluded=None, label=None, names=None))
     check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]

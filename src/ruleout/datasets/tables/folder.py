@@ -34,10 +34,12 @@ def read_folder(folder: Path, ask: Request, read: Callable[..., Columns]) -> Tab
     """Read the images that the label file names, or all of them."""
     if ask.ignore or ask.features:
         raise DataError("this is a folder of images", "images have no columns to choose from")
+    if ask.names is not None:
+        raise DataError("this is a folder of images", "images are named by their files")
     size, grey = _repeated(ask)
     found, whole, notes = _listed(folder), hashlib.sha256(), []
     sets = labels = classes = None
-    names: list[str] = found
+    names = found if ask.files is None else _asked(folder, ask.files)
     if ask.named or ask.labels_file is not None:
         file = label_file(folder, ask)
         columns = _columns(file, ask, read)
@@ -145,6 +147,14 @@ def _named(cells: Cells, folder: Path, found: list[str], file: Path) -> list[str
             )
         names.append(match)
     return names
+
+
+def _asked(folder: Path, files: tuple[str, ...]) -> list[str]:
+    """Return the paths that the caller asks for, each of a file below the folder."""
+    for name in files:
+        if not _inside(folder, name):
+            raise DataError(f"there is no image {brief(name)} in the folder", "put it back")
+    return list(files)
 
 
 def _inside(folder: Path, name: str) -> bool:

@@ -19,7 +19,7 @@ from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.files.rows import FULL, Row, build, listed, settle, split
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["guess_note", "labelled"]
+__all__ = ["guess_note", "labelled", "row_names"]
 
 
 def labelled(
@@ -41,6 +41,18 @@ def labelled(
     if ask.label is not None:
         labels = _labels(cells[ask.label], classes, ask.label)
     return sets, labels, classes, [guess_note(classes)] if guessed else []
+
+
+def row_names(cells: Cells, column: str) -> tuple[str, ...]:
+    """Return the names of the rows as text; each stands once."""
+    seen: dict[str, None] = {}
+    for row, cell in enumerate(cells if isinstance(cells, list) else cells.to_pylist()):
+        name = "" if cell is None else str(cell)
+        if not name or name in seen:
+            problem = f"the name {brief(name)} stands twice" if name else "the name is empty"
+            raise DataError(problem, "give every row a name of its own", row=row, column=column)
+        seen[name] = None
+    return tuple(seen)
 
 
 def guess_note(classes: tuple[ClassName, ...]) -> str:

@@ -12,7 +12,7 @@ from ruleout.datasets.errors import DataError
 from ruleout.datasets.tables.archive import read_archive
 from ruleout.datasets.tables.columns import Columns, to_matrix
 from ruleout.datasets.tables.folder import read_folder
-from ruleout.datasets.tables.labelling import labelled
+from ruleout.datasets.tables.labelling import labelled, row_names
 from ruleout.datasets.tables.parquet import read_parquet
 from ruleout.datasets.tables.request import Request, choose
 from ruleout.datasets.tables.table import Table
@@ -32,7 +32,7 @@ def read(path: Path, ask: Request) -> Table:
         if path.is_dir():
             return read_folder(path, ask, read_columns)
         check_file(path)
-        if ask.size is not None or ask.labels_file is not None:
+        if not (ask.size is None and ask.labels_file is None and ask.files is None):
             raise DataError("this is a file", "only a folder of images takes a size and labels")
         return read_archive(path, ask) if path.suffix.lower() == ".npz" else _read(path, ask)
 
@@ -98,7 +98,7 @@ def _read(path: Path, ask: Request) -> Table:
         header.extend(names)
         return choose(names, ask)
 
-    columns = read_columns(path, choosing, ask.named)
+    columns = read_columns(path, choosing, ask.held)
     x, coarse = to_matrix(columns.features)
     sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
     if "" in header and ask.wanted is None:
@@ -118,6 +118,7 @@ def _read(path: Path, ask: Request) -> Table:
         sets=sets,
         labels=labels,
         classes=classes,
+        row_names=None if ask.names is None else row_names(columns.cells[ask.names], ask.names),
         source=path,
         sha256=digest,
         reading={"kind": "columns", "features": list(features)},

@@ -26,6 +26,8 @@ class Request:
     ignore: tuple[str, ...] = ()
     classes: Classes | None = None
     labels_file: Path | None = None
+    names: str | None = None
+    files: tuple[str, ...] | None = None
     size: tuple[int, int] | None = None
     unlabelled: bool = False
     featureless: bool = False
@@ -35,6 +37,11 @@ class Request:
     def named(self) -> tuple[str, ...]:
         """The columns that hold labels."""
         return tuple(name for name in (self.excluded, self.label) if name is not None)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The columns that hold labels or names, and are no features."""
+        return self.named if self.names is None else (*self.named, self.names)
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
@@ -50,14 +57,15 @@ class Request:
                 f"column {self.label!r} is asked for as ruled-out classes and as true labels",
                 "name two columns",
             )
-        for name in self.named:
+        for name in self.held:
             if name in (self.features or ()):
+                what = "names" if name == self.names else "labels"
                 raise DataError(
-                    f"column {name!r} holds labels and is asked for as a feature",
+                    f"column {name!r} holds {what} and is asked for as a feature",
                     "take it out of the features",
                 )
         for name in self.ignore:
-            if name in self.named or name in (self.features or ()):
+            if name in self.held or name in (self.features or ()):
                 raise DataError(f"column {name!r} is asked for and ignored", "do one of the two")
         for name in self.features or ():
             if (self.features or ()).count(name) > 1:
@@ -75,10 +83,10 @@ def locate(name: str, names: Sequence[str]) -> str:
 def choose(names: Sequence[str], ask: Request) -> list[str]:
     """Return the columns that are to be features, in their order."""
     _check_names(names)
-    for name in (*ask.named, *ask.ignore):
+    for name in (*ask.held, *ask.ignore):
         locate(name, names)
     if ask.wanted is None:
-        taken = {*ask.named, *ask.ignore, ""}  # what pandas saves its index as has no name
+        taken = {*ask.held, *ask.ignore, ""}  # what pandas saves its index as has no name
         features = [name for name in names if name not in taken]
         if not features and not ask.featureless:
             raise DataError("no column is left as a feature", f"the columns are {shown(names)}")

@@ -35,7 +35,7 @@ class Table:
     classes
         The class names; None without sets and labels.
     row_names
-        The file name of each image, else None.
+        The file name of each image, or what the column of names holds, else None.
     source
         The file or folder.
     sha256
