@@ -94,7 +94,8 @@ class Annotator:
     async def work(self) -> None:
         """Answer; wait and send again where the server is gone."""
         await self._until_through(self.line.log_in)
-        given, questions = 0, []
+        given = 0
+        questions: list[Any] = []
         while self.answers is None or given < self.answers:
             if not questions:
                 questions = await self._next(given)

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ClassList",
     "Data",
+    "DataOrProject",
     "Excluded",
     "ExcludedNeeded",
     "Features",
+    "FeaturesFrom",
     "Ignore",
     "Label",
     "LabelNeeded",
@@ -49,6 +51,13 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA", help=".csv, .tsv, .parquet, .jsonl, .npz, or a folder of images."
+    ),
+]
+DataOrProject = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help=".csv, .tsv, .parquet, .jsonl, .npz, a folder of images, or a labelling project.",
     ),
 ]
 Excluded = Annotated[str | None, _EXCLUDED]
@@ -88,6 +97,15 @@ LabelsFile = Annotated[
 Size = Annotated[
     str | None,
     typer.Option("--size", metavar="HxW", help="Resize images to this height and width."),
+]
+FeaturesFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--features-from",
+        metavar="FILE",
+        help="For a labelling project: take features from this table, whose column 'item' names "
+        "the items, instead of from images or cells.",
+    ),
 ]
 Unlabelled = Annotated[
     bool, typer.Option("--unlabelled", help="Accept rows that rule nothing out.")

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ruleout.cli.common import (
-    Data,
+    DataOrProject,
     Excluded,
     Features,
+    FeaturesFrom,
     Ignore,
     Label,
     LabelsFile,
     Unlabelled,
     friendly,
+    tell,
 )
+from ruleout.cli.items import check_options, is_project, open_items
 from ruleout.cli.predict import Device, Model, open_rows
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
+    from ruleout.learning import Review
 
 __all__ = ["evaluate"]
 
@@ -30,34 +35,38 @@ __all__ = ["evaluate"]
 @friendly()
 def evaluate(
     model: Model,
-    data: Data,
+    data: DataOrProject,
     label: Label = None,
     excluded: Excluded = None,
     features: Features = None,
     ignore: Ignore = None,
     labels_file: LabelsFile = None,
     unlabelled: Unlabelled = False,
+    features_from: FeaturesFrom = None,
     device: Device = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
     """Judge a model by true labels, or by what was ruled out.
 
-    From sets the accuracy is estimated without bias, if they were drawn at random.
+    From sets the accuracy is estimated without bias, if they were drawn at random. Of a labelling
+    project every yes and no counts, and beside them the items whose class is known.
     """
-    if label is None and excluded is None:
+    project = is_project(data, label, excluded)
+    if label is None and excluded is None and not project:
         raise typer.BadParameter("give one of the two", param_hint="--label or --excluded")
-    clf, table = open_rows(
-        model,
-        data,
-        device,
-        features=features,
-        ignore=ignore,
-        excluded=excluded,
-        label=label,
-        labels_file=labels_file,
-        unlabelled=unlabelled,
+    check_options(
+        project,
+        of_projects={"--features-from": features_from},
+        of_tables={"--labels-file": labels_file, "--unlabelled": unlabelled},
     )
-    found = _judged(clf, table)
+    chosen: dict[str, Any] = {"features": features, "ignore": ignore}
+    if project:
+        clf, items = open_items(model, data, device, features_from, **chosen)
+        found = _judged_items(clf, items, data)
+    else:
+        chosen |= {"labels_file": labels_file, "unlabelled": unlabelled}
+        clf, table = open_rows(model, data, device, excluded=excluded, label=label, **chosen)
+        found = _judged(clf, table)
     if as_json:
         typer.echo(json.dumps(_plain(found, clf.classes_.tolist())))
     else:
@@ -74,6 +83,25 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
         found["labels"] = judge_labels(probabilities, positions(table.labels, clf.classes_))
     if table.sets is not None:
         found["sets"] = judge_sets(probabilities, table.sets)
+    return found
+
+
+def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
+    from ruleout.estimator.judging import judge_labels, judge_sets
+    from ruleout.estimator.targets import per_row
+    from ruleout.learning.evidence import said
+
+    tell(said(items.dropped, "they are left out"))
+    probabilities = clf.predict_proba(items.table.x)
+    found, gold = {}, items.gold >= 0
+    if gold.any():
+        found["labels"] = judge_labels(probabilities[gold], items.gold[gold])
+    if len(items.answers):
+        found["answers"] = judge_sets(probabilities, *per_row(items.answers, len(items.table)))
+        if clf.reading_.get("project") == items.table.reading.get("project"):
+            tell(["these answers also trained the model, so what they say of it is too good"])
+    if not found:
+        raise ValueError(f"{data}: no item has an answer or a known class; label some first")
     return found
 
 
@@ -98,9 +126,11 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
         typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
         typer.echo(f"  calibration error  {told['calibration_error']:.4f} (ECE, 15 bins)")
         _table(told["classes"], names)
-    if "sets" in found:
-        told = found["sets"]
-        typer.echo(f"By what was ruled out in {told['rows']:,} rows:")
+    for name, what in (("sets", "what was ruled out in"), ("answers", "the answers about")):
+        if name not in found:
+            continue
+        told = found[name]
+        typer.echo(f"By {what} {told['rows']:,} {'rows' if name == 'sets' else 'items'}:")
         typer.echo(f"  accuracy, unbiased {_pair(told['accuracy'])}")
         typer.echo(f"  consistency        {_pair(told['consistency'])} (predictions not ruled out)")
 

@@ -11,9 +11,10 @@ import typer
 
 from ruleout.cli.common import (
     ClassList,
-    Data,
+    DataOrProject,
     Excluded,
     Features,
+    FeaturesFrom,
     Ignore,
     Label,
     LabelsFile,
@@ -24,6 +25,7 @@ from ruleout.cli.common import (
     note_single,
     open_table,
 )
+from ruleout.cli.items import How, check_options, is_project, open_lesson
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -35,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 
 @friendly()
 def fit(
-    data: Data,
+    data: DataOrProject,
     out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="The folder to write.")],
     excluded: Excluded = None,
     label: Label = None,
@@ -45,6 +47,8 @@ def fit(
     labels_file: LabelsFile = None,
     size: Size = None,
     unlabelled: Unlabelled = False,
+    how: How = None,
+    features_from: FeaturesFrom = None,
     approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
     model: Annotated[
         str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
@@ -85,9 +89,18 @@ def fit(
 
     Settings are chosen on a tenth of the rows, from what was ruled out there.
 
-    Then the model is trained on all rows. With --label it learns from true labels.
+    Then the model is trained on all rows. With --label it learns from true labels. A labelling
+    project brings its answers with it.
     """
-    if (excluded is None) == (label is None):
+    project = is_project(data, excluded, label)
+    check_options(
+        project,
+        of_projects={"--how": how, "--features-from": features_from},
+        of_tables={
+            "--classes": classes, "--labels-file": labels_file, "--unlabelled": unlabelled,
+        },
+    )  # fmt: skip
+    if not project and (excluded is None) == (label is None):
         raise typer.BadParameter("give one of the two", param_hint="--excluded or --label")
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.folder import check_place
@@ -110,15 +123,21 @@ def fit(
         device=None if device == "cpu" else device,
         precision=precision,
     )
-    table = open_table(
-        data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
-        labels_file=labels_file, size=size, unlabelled=unlabelled,
-    )  # fmt: skip
-    note_single(table)
-    clf.set_params(classes=list(table.classes or ()) if label else None)
+    if project:
+        table, target, weight = open_lesson(
+            data, how, features_from, features=features, ignore=ignore, size=size
+        )
+    else:
+        table = open_table(
+            data, excluded=excluded, label=label, features=features, ignore=ignore,
+            classes=classes, labels_file=labels_file, size=size, unlabelled=unlabelled,
+        )  # fmt: skip
+        note_single(table)
+        clf.set_params(classes=list(table.classes or ()) if label else None)
+        target, weight = table.labels if label else table.sets, None
     clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
     with as_notes(), watching() as progress:
-        clf._fit(table.x, table.labels if label else table.sets, progress=progress)
+        clf._fit(table.x, target, weight, progress=progress)
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
 
@@ -187,7 +206,7 @@ def _print(clf: Any, table: Table, out: Path) -> None:
     chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
     if hasattr(clf, "criterion_"):
         count = len(clf.search_["estimate"])
-        without = "" if table.sets is None else ", without true labels"
+        without = "" if table.labels is not None else ", without true labels"
         typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
         estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
         typer.echo(

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ruleout.cli.common import Data, Features, Ignore, LabelsFile, friendly, parse_names, tell
+from ruleout.cli.common import (
+    DataOrProject,
+    Features,
+    FeaturesFrom,
+    Ignore,
+    LabelsFile,
+    friendly,
+    parse_names,
+    tell,
+)
+from ruleout.cli.items import check_options, is_project, open_items
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,7 +26,7 @@ if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
 
-__all__ = ["Device", "Model", "Out", "answer", "check_out", "open_rows", "predict"]
+__all__ = ["Device", "Model", "Out", "answer", "check_out", "load_model", "open_rows", "predict"]
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that ruleout fit wrote.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
@@ -34,7 +45,7 @@ _SHOWN = 10  # rows that are printed
 @friendly()
 def predict(
     model: Model,
-    data: Data,
+    data: DataOrProject,
     out: Out = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also one column for each class.")
@@ -42,6 +53,7 @@ def predict(
     features: Features = None,
     ignore: Ignore = None,
     labels_file: LabelsFile = None,
+    features_from: FeaturesFrom = None,
     device: Device = "cpu",
 ) -> None:
     """Predict the class of each row, with its probability.
@@ -49,9 +61,17 @@ def predict(
     Rows are read as they were for training: the same columns, the same image size.
     """
     check_out(out, data)
-    clf, table = open_rows(
-        model, data, device, features=features, ignore=ignore, labels_file=labels_file
+    project, chosen = is_project(data), {"features": features, "ignore": ignore}
+    check_options(
+        project,
+        of_projects={"--features-from": features_from},
+        of_tables={"--labels-file": labels_file},
     )
+    if project:
+        clf, items = open_items(model, data, device, features_from, **chosen)
+        table = items.table
+    else:
+        clf, table = open_rows(model, data, device, labels_file=labels_file, **chosen)
     found = clf.predict_proba(table.x)
     columns: dict[str, Any] = {
         "prediction": clf.classes_[found.argmax(1)],
@@ -59,7 +79,7 @@ def predict(
     }
     if probabilities:
         columns |= {f"p({name})": found[:, place] for place, name in enumerate(clf.classes_)}
-    answer(table, columns, out)
+    answer(table, columns, out, "item" if project else "file")
 
 
 def open_rows(
@@ -73,6 +93,21 @@ def open_rows(
 ) -> tuple[RuleOutClassifier, Table]:
     """Load a model, and read rows as it was trained on them."""
     from ruleout.datasets import read_table
+
+    clf, reading, wanted = load_model(model, device, features)
+    if any(options.get(name) for name in ("excluded", "label")):
+        options["classes"] = clf.classes_.tolist()
+    table = read_table(
+        data, reading=reading, features=wanted, ignore=parse_names(ignore or ()), **options
+    )
+    tell(table.notes)
+    return clf, table
+
+
+def load_model(
+    model: Path, device: str, features: Sequence[str] | None
+) -> tuple[RuleOutClassifier, Mapping[str, Any] | None, list[str] | None]:
+    """Load a model; also return how its rows were read, and which columns to take."""
     from ruleout.estimator import load
 
     clf = load(model, device=None if device == "cpu" else device)
@@ -81,13 +116,7 @@ def open_rows(
     wanted = parse_names(features) if features else None
     if wanted is None and reading is None and names is not None:
         wanted = names.tolist()
-    if any(options.get(name) for name in ("excluded", "label")):
-        options["classes"] = clf.classes_.tolist()
-    table = read_table(
-        data, reading=reading, features=wanted, ignore=parse_names(ignore or ()), **options
-    )
-    tell(table.notes)
-    return clf, table
+    return clf, reading, wanted
 
 
 def check_out(out: Path | None, data: Path) -> None:
@@ -100,12 +129,23 @@ def check_out(out: Path | None, data: Path) -> None:
         raise ValueError(f"{out}: this file is to be read and written; give another name")
 
 
-def answer(table: Table, columns: dict[str, Any], out: Path | None) -> None:
-    """Write columns to a file, or print the first rows."""
+def answer(table: Table, columns: dict[str, Any], out: Path | None, named: str = "file") -> None:
+    """Write columns to a file, or print the first rows; `named` is the column of row names.
+
+    Names of items come from strangers: no spreadsheet is to take them for a formula.
+    """
     import pyarrow as pa
 
-    named = {} if table.row_names is None else {"file": list(table.row_names)}
-    found = pa.table({**named, **columns})
+    names = {} if table.row_names is None else {named: list(table.row_names)}
+    if named == "item" and out is not None and out.suffix.lower() in (".csv", ".tsv"):
+        from ruleout.web.exporting.cells import inert
+
+        names, columns = (
+            {name: [inert(v) if isinstance(v, str) else v for v in values]
+             for name, values in part.items()}
+            for part in (names, columns)
+        )  # fmt: skip
+    found = pa.table({**names, **columns})
     if out is None:
         _show(found)
         return

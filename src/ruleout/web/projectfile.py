@@ -84,7 +84,7 @@ def _checked(found: Any, file: Path) -> Card:
     if version > FORMAT:
         problem = f"the project was made by a newer ruleout (format {brief(version, 20)})"
         raise StoreError(problem, "update ruleout", file=file)
-    values = {}
+    values: dict[str, Any] = {}
     for key in (field.name for field in fields(Card)):
         value = found.get(key)
         if not isinstance(value, str) or not value or not storable(value):

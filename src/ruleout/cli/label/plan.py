@@ -58,12 +58,13 @@ def plan(
         raise typer.BadParameter("--labels is for planning without a project")
     from ruleout.learning import read_review
     from ruleout.learning.curves import forecast
+    from ruleout.learning.evidence import said
     from ruleout.learning.planning import measure_curve
     from ruleout.web.folder import Project
 
     with Project.open(project) as opened, as_notes():
         review = read_review(opened, features_from)
-        tell(review.notes)
+        tell([*review.table.notes, *said(review.dropped, "they are left out")])
         progress = opened.store.progress()
         found = measure_curve(review, model=model, seed=seed, progress=_step)
     _print_points(found, model)

@@ -37,7 +37,16 @@ from ruleout.labels.errors import InputError
 from ruleout.web.exporting.evidence import by_item, ruled_out, standing
 from ruleout.web.records import LogRow
 
-__all__ = ["ASSUMED", "Form", "Reliability", "form_of", "reliabilities", "weights"]
+__all__ = [
+    "ASSUMED",
+    "Form",
+    "Reliability",
+    "form_of",
+    "heard",
+    "log_likelihoods",
+    "reliabilities",
+    "weights",
+]
 
 #: What was tested: "yes" being right to say, "no" being right to say, or a free answer.
 Form: TypeAlias = Literal["yes", "no", "free"]
@@ -117,20 +126,21 @@ def weights(
     found = np.empty(len(items))
     for place, (item, packed) in enumerate(zip(items, sets.packed, strict=True)):
         score = np.zeros(k)
-        for row in _heard(answers.get(item, [])):
-            score += _log_likelihoods(row, k, reliability)
+        for row in heard(answers.get(item, [])):
+            score += log_likelihoods(row, k, reliability)
         chance = np.exp(score - score.max())
         mask = np.unpackbits(packed, count=k, bitorder="little").astype(np.bool_)
         found[place] = chance[~mask].sum() / chance.sum()
     return found
 
 
-def _heard(rows: list[LogRow]) -> list[LogRow]:
+def heard(rows: list[LogRow]) -> list[LogRow]:
+    """Leave out each "yes" that was followed by "which", which says more."""
     which = {(row.user, row.round) for row in rows if row.kind == "which"}
     return [row for row in rows if row.kind != "yes" or (row.user, row.round) not in which]
 
 
-def _log_likelihoods(row: LogRow, k: int, reliability: Reliability) -> NDArray[np.float64]:
+def log_likelihoods(row: LogRow, k: int, reliability: Reliability) -> NDArray[np.float64]:
     """Return log P(answer | y) for every class y, up to a constant."""
     out = ruled_out(row, k)
     size = out.bit_count()

@@ -1,0 +1,227 @@
+"""From a labelled project to a model and back, by commands alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from cli.fitted import run
+from learning.labelled import NAMES, annotate, digits, make, write_images, write_rows
+
+import ruleout as ro
+from ruleout.estimator import load
+from ruleout.web.exporting import known, write_sets
+from ruleout.web.folder import Project
+
+N = 160
+X, Y = digits(N)
+FRESH = digits(300, skip=N)
+QUICK = ["--grid", "none", "--learning-rate", "0.02", "--epochs", "40"]
+
+
+class Made(NamedTuple):
+    """A labelled project, what its items came from, and the truth."""
+
+    folder: Path
+    source: Path
+    truth: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Images, labelled without error: two answers about each."""
+    place = tmp_path_factory.mktemp("images")
+    source = write_images(place / "pictures", X)
+    project, truth = make(place / "project", source, Y)
+    with project:
+        annotate(project, truth)
+    return Made(place / "project", source, truth)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Rows of a table; one answer in twenty is wrong, and gold questions tell."""
+    place = tmp_path_factory.mktemp("rows")
+    source = write_rows(place / "rows.csv", X)
+    project, truth = make(place / "project", source, Y, gold=30, gold_rate=0.2, rounds=3)
+    with project:
+        annotate(project, truth, people=3, error=0.05)
+    return Made(place / "project", source, truth)
+
+
+def fitted(made: Made, out: Path, *options: object) -> Any:
+    result = run("fit", made.folder, "--out", out, *QUICK, *options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def right(file: Path, column: str, truth: dict[str, int]) -> float:
+    """The share of items whose class a file names rightly; every item is there once."""
+    with file.open(newline="") as stream:
+        found = {row["item"]: row[column] for row in csv.DictReader(stream)}
+    assert list(found) == list(truth)
+    return float(np.mean([NAMES[truth[item]] == name for item, name in found.items()]))
+
+
+@pytest.mark.parametrize("how", ["intersection", "answers", "no"])
+@pytest.mark.parametrize("kind", ["images", "rows"])
+def test_label_fit_evaluate_resolve(
+    kind: str, how: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A model of answers alone is far better than chance, and resolve better than predict.
+
+    Where answers are wrong, what they add to a model that learned from them is less.
+    """
+    made: Made = request.getfixturevalue(kind)
+    model = tmp_path / "model"
+    told = fitted(made, model, "--how", how)
+    if kind == "rows":
+        assert "answers to gold questions" in told.stderr
+    assert "Trained on" in told.stdout
+    result = run("evaluate", model, made.folder, "--json")
+    assert result.exit_code == 0, result.output
+    judged = json.loads(result.stdout)
+    assert judged["answers"]["accuracy"]["estimate"] > 0.6
+    assert ("labels" in judged) == (kind == "rows")
+    for command in ("resolve", "predict"):
+        result = run(command, model, made.folder, "--out", tmp_path / f"{command}.csv")
+        assert result.exit_code == 0, result.output
+    resolved = right(tmp_path / "resolve.csv", "resolved", made.truth)
+    predicted = right(tmp_path / "predict.csv", "prediction", made.truth)
+    assert resolved > predicted or (kind == "rows" and resolved == predicted)
+    assert resolved > 0.75
+    assert load(model).reading_["how"] == how
+    learned = load(model).record_.get("learned_from")
+    assert learned == ("every answer" if how == "answers" else None)
+
+
+def test_the_model_reads_fresh_rows_as_any_other(rows: Made, tmp_path: Path) -> None:
+    fitted(rows, tmp_path / "model")
+    fresh, labels = write_rows(tmp_path / "fresh.csv", FRESH[0]), [NAMES[y] for y in FRESH[1]]
+    lines = fresh.read_text().splitlines()
+    told = [f"{line},{label}" for line, label in zip(lines, ["is", *labels], strict=True)]
+    fresh.write_text("\n".join(told))
+    result = run("evaluate", tmp_path / "model", fresh, "--label", "is", "--json")
+    assert json.loads(result.stdout)["labels"]["accuracy"]["estimate"] > 0.6
+
+
+def test_the_estimate_is_that_of_the_answers(images: Made, tmp_path: Path) -> None:
+    fitted(images, tmp_path / "model")
+    result = run("evaluate", tmp_path / "model", images.folder, "--json")
+    clf = load(tmp_path / "model")
+    with Project.open(images.folder) as project:
+        from ruleout.learning import read_review
+
+        review = read_review(project, reading=clf.reading_)
+    found = json.loads(result.stdout)["answers"]["accuracy"]["estimate"]
+    assert found == pytest.approx(clf.score(review.table.x, review.answers))
+    assert "these answers also trained the model" in result.stderr
+
+
+def test_fit_from_the_export_is_fit_from_the_project(images: Made, tmp_path: Path) -> None:
+    """The sets that an export writes, as labels of the folder, train the same model."""
+    with Project.open(images.folder) as project:
+        found = known(project.store.log(), list(images.truth), NAMES, "no")
+    write_sets(found.sets, found.items, tmp_path / "sets.csv", column="file")
+    fitted(images, tmp_path / "one", "--how", "no")
+    options = ["--excluded", "excluded", "--labels-file", tmp_path / "sets.csv"]
+    result = run("fit", images.source, "--out", tmp_path / "two", *QUICK, *options)
+    assert result.exit_code == 0, result.output
+    one, two = load(tmp_path / "one"), load(tmp_path / "two")
+    assert one.classes_.tolist() == two.classes_.tolist() == list(NAMES)
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_features_of_ones_own(images: Made, tmp_path: Path) -> None:
+    source = tmp_path / "embedding.npz"
+    np.savez(source, x=2 * X[:, 8:56], item=np.array(list(images.truth)))
+    given = ["--features-from", source]
+    fitted(images, tmp_path / "model", *given)
+    out = tmp_path / "resolved.csv"
+    result = run("resolve", tmp_path / "model", images.folder, "--out", out, *given)
+    assert result.exit_code == 0, result.output
+    assert right(out, "resolved", images.truth) > 0.75
+    result = run("predict", tmp_path / "model", images.folder)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the model reads columns, and the items are images; give numbers" in result.stderr
+
+
+def test_the_grid_is_chosen_from_answers(rows: Made, tmp_path: Path) -> None:
+    options = ["--how", "answers", "--grid", "paper", "--weight-decay", "1e-4", "--epochs", "20"]
+    result = run("fit", rows.folder, "--out", tmp_path / "model", *options)
+    assert result.exit_code == 0, result.output
+    assert "Chosen of 6 by accuracy, without true labels" in result.stdout
+
+
+def test_images_take_a_size(images: Made, tmp_path: Path) -> None:
+    fitted(images, tmp_path / "model", "--size", "6x6")
+    assert load(tmp_path / "model").reading_["shape"] == [1, 6, 6]
+    assert run("predict", tmp_path / "model", images.folder).exit_code == 0
+
+
+def test_contradictions_are_said_and_left_out(rows: Made, tmp_path: Path) -> None:
+    result = fitted(rows, tmp_path / "model")
+    with Project.open(rows.folder) as project:
+        names = [item.name for _, item in project.store.items()]
+        found = known(project.store.log(), names, NAMES, "intersection")
+    assert found.contradictions
+    assert f"The answers about {len(found.contradictions)} item(s) rule out every" in result.stderr
+    assert f"Trained on {len(found.items)} rows" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "code", "sentence"),
+    [
+        ("fit", ["--out", "OUT", "--how", "all"], 1, "unknown way to learn 'all'"),
+        ("fit", ["--out", "OUT", "--classes", "3"], 2, "--classes"),
+        ("fit", ["--out", "OUT", "--unlabelled"], 2, "this is for tables and image folders"),
+        ("fit", ["--out", "OUT", "--approach", "ga-after", "--how", "answers"], 1, "use log, exp"),
+        ("fit", ["--out", "OUT", "--features-from", "none.csv"], 1, "there is no such file"),
+        ("fit", ["--out", "OUT", "--features", "nope"], 1, "images have no columns"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(
+    command: str, options: list[str], code: int, sentence: str, images: Made, tmp_path: Path
+) -> None:
+    given = [str(tmp_path / "model") if one == "OUT" else one for one in options]
+    result = run(command, images.folder, *QUICK, *given)
+    assert result.exit_code == code
+    assert sentence in " ".join(result.stderr.replace("│", " ").split())
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("option", [["--how", "no"], ["--features-from", "a.csv"]])
+def test_options_of_projects_are_refused_for_tables(
+    option: list[str], rows: Made, tmp_path: Path
+) -> None:
+    result = run("fit", rows.source, "--out", tmp_path / "m", "--excluded", "p0", *option)
+    assert result.exit_code == 2
+    assert "labelling projects" in result.stderr
+
+
+def test_a_model_of_other_classes_is_refused(rows: Made, tmp_path: Path) -> None:
+    clf = ro.RuleOutClassifier(epochs=1).fit(X, ro.draw(Y, classes=10))
+    reading = {"kind": "columns", "features": [f"p{i}" for i in range(64)]}
+    clf.save(tmp_path / "model", reading=reading)
+    for command in ("resolve", "evaluate", "predict"):
+        result = run(command, tmp_path / "model", rows.folder)
+        assert result.exit_code == 1
+        assert "classes" in result.stderr.splitlines()[-1]
+
+
+def test_names_cannot_become_formulas(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    lines = [f"=x{row}," + ",".join(map(str, X[row])) for row in range(30)]
+    source.write_text("\n".join(["name," + ",".join(f"p{i}" for i in range(64)), *lines]))
+    project, truth = make(tmp_path / "p", source, Y[:30], name="name")
+    with project:
+        annotate(project, truth)
+    made = Made(tmp_path / "p", source, truth)
+    fitted(made, tmp_path / "model")
+    run("resolve", tmp_path / "model", made.folder, "--out", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        assert [row["item"] for row in csv.DictReader(stream)] == [f"'{name}" for name in truth]

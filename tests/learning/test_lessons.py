@@ -1,0 +1,249 @@
+"""From a project to what is trained on: which items, which answers, which features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from learning.labelled import NAMES, annotate, digits, make, write_images, write_rows
+
+import ruleout as ro
+from ruleout.labels.errors import InputError
+from ruleout.learning import read_lesson, read_review
+from ruleout.web.exporting import every_answer, known, reliabilities, weights
+from ruleout.web.records import Reply
+
+N = 24
+X, Y = digits(N)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Images with contradictions: people who err often, tested by gold questions."""
+    place = tmp_path_factory.mktemp("images")
+    source = write_images(place / "pictures", X)
+    project, truth = make(place / "project", source, Y, gold=6, gold_rate=0.3, rounds=3, seed=3)
+    annotate(project, truth, people=3, error=0.3)
+    yield project
+    project.close()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Rows of numbers and a note, of which half are answered."""
+    place = tmp_path_factory.mktemp("rows")
+    source = write_rows(place / "rows.csv", X, ["seen"] * N)
+    project, truth = make(place / "project", source, Y, rounds=1)
+    annotate(project, truth, people=1, most=N // 2)
+    yield project
+    project.close()
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Texts, all answered."""
+    place = tmp_path_factory.mktemp("texts")
+    source = place / "texts.csv"
+    source.write_text("\n".join(["text", *(f"digit number {row}" for row in range(N))]))
+    project, truth = make(place / "project", source, Y, rounds=1, text="text")
+    annotate(project, truth, people=1)
+    yield project
+    project.close()
+
+
+def names_of(project: Any) -> list[str]:
+    return [item.name for _, item in project.store.items()]
+
+
+def pixels(lesson: Any) -> Any:
+    """The digits that the rows of a lesson should be, by the names of the items."""
+    return X[[int("".join(filter(str.isdigit, name))) for name in lesson.table.row_names]]
+
+
+@pytest.mark.parametrize("how", ["no", "intersection"])
+def test_sets_are_those_of_the_export(images: Any, how: Any) -> None:
+    found = read_lesson(images, how)
+    wanted = known(images.store.log(), names_of(images), NAMES, how)
+    assert found.table.row_names == wanted.items
+    assert found.target == wanted.sets
+    assert np.abs(found.table.x - pixels(found)).max() < 1 / 500  # PNG holds bytes
+    assert found.table.reading["how"] == how
+
+
+def test_answers_are_those_that_the_unbiased_risk_takes(images: Any) -> None:
+    found = read_lesson(images, "answers")
+    wanted, _ = every_answer(images.store.log(), names_of(images), NAMES)
+    items, sets, rates = wanted.per_item()
+    assert found.table.row_names == tuple(names_of(images)[row] for row in items)
+    again = found.target.per_item()  # type: ignore[union-attr]
+    assert again[0].tolist() == list(range(len(items)))
+    assert again[1] == sets
+    assert np.array_equal(again[2], rates)
+
+
+@pytest.mark.parametrize("how", ["no", "answers", "intersection"])
+def test_contradictions_are_left_out_and_named(images: Any, how: Any) -> None:
+    found = read_lesson(images, how)
+    wrong = known(images.store.log(), names_of(images), NAMES, "intersection").contradictions
+    assert wrong
+    if how != "no":
+        assert not {one.item for one in wrong} & set(found.table.row_names or ())
+        assert f"The answers about {len(wrong)} item(s) rule out every class" in found.notes[0]
+        assert repr(wrong[0].item) in found.notes[0]
+
+
+def test_gold_questions_weigh_the_rows_and_are_no_rows(images: Any) -> None:
+    found = read_lesson(images, "intersection")
+    log = list(images.store.log())
+    gold = {item.name: item.gold for _, item in images.store.items() if item.gold is not None}
+    trust = reliabilities(log, gold, 10)
+    sets: Any = found.target
+    wanted = weights(log, sets, found.table.row_names or (), trust)
+    assert found.weight is not None
+    assert np.allclose(found.weight, wanted)
+    assert any("answers to gold questions" in note for note in found.notes)
+
+
+def test_without_gold_questions_all_rows_weigh_alike(texts: Any, tmp_path: Path) -> None:
+    source = tmp_path / "some.npz"
+    np.savez(source, x=X, item=np.array(names_of(texts)))
+    assert read_lesson(texts, source=source).weight is None
+
+
+def test_only_numbers_among_the_cells_are_features(rows: Any) -> None:
+    with pytest.raises(InputError, match=r"column 'more': 'seen' is not a number; ignore"):
+        read_lesson(rows)
+    found = read_lesson(rows, ignore=["more"])
+    assert np.allclose(found.table.x, pixels(found))
+    assert found.table.features == tuple(f"p{i}" for i in range(64))
+    assert len(found.table) == N // 2
+    some = read_lesson(rows, features=["p9", "p3"])
+    assert np.allclose(some.table.x, pixels(some)[:, [9, 3]])
+
+
+def test_text_needs_features_of_ones_own(texts: Any) -> None:
+    with pytest.raises(InputError, match="the items of the project are text; give numbers for"):
+        read_lesson(texts)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", "jsonl"])
+def test_features_of_ones_own_are_found_by_name(texts: Any, suffix: str, tmp_path: Path) -> None:
+    source, names, order = tmp_path / f"some.{suffix}", names_of(texts), np.arange(N)[::-1]
+    kept = order[2:]  # the last two items are not there, and there is one that is no item
+    item = [*(names[row] for row in kept), "stranger"]
+    columns = {f"v{i}": [*X[kept, i].tolist(), 0.0] for i in (20, 21, 22)}
+    if suffix == "npz":
+        x = np.stack(list(columns.values()), 1)
+        np.savez(source, x=x, item=np.array(item), features=np.array(list(columns)))
+    elif suffix == "parquet":
+        pq.write_table(pa.table({"item": item, **columns}), source)
+    else:
+        table = pa.table({"item": item, **columns})
+        if suffix == "csv":
+            pa.csv.write_csv(table, source)
+        else:
+            import json
+
+            source.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    found = read_lesson(texts, source=source)
+    assert found.table.row_names == tuple(names[:-2])
+    assert np.allclose(found.table.x, X[: N - 2, 20:23])
+    assert found.target == read_known(texts)[: N - 2]
+    assert f"2 of {N} items are not in" in found.notes[0]
+
+
+def read_known(project: Any) -> ro.LabelSets:
+    return known(project.store.log(), names_of(project), NAMES, "intersection").sets
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("item,v\na,1\n", "the column 'item' names none of the items"),
+        ("name,v\nrow 0,1\n", "there is no column 'item'"),
+        ("item,v\nrow 0,1\nrow 0,2\n", "the name 'row 0' stands twice; give every row a name"),
+        ("item,v\nrow 0,x\n", "'x' is not a number"),
+        ("item\nrow 0\n", "no column is left as a feature"),
+        ("item,v\n,1\n", "the name is empty"),
+    ],
+)
+def test_a_bad_file_of_features_is_one_sentence(
+    texts: Any, content: str, sentence: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "bad.csv"
+    source.write_text(content)
+    with pytest.raises(InputError, match=sentence):
+        read_lesson(texts, source=source)
+
+
+def test_nothing_answered_yet(tmp_path: Path) -> None:
+    project, _ = make(tmp_path / "p", write_rows(tmp_path / "rows.csv", X), Y)
+    with project, pytest.raises(InputError, match=r"no item has an answer .* label some items"):
+        read_lesson(project)
+
+
+def test_classes_that_were_clicked_away_are_no_random_questions(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "rows.csv", X)
+    project, _ = make(tmp_path / "p", source, Y, mode="rule-out", rounds=1)
+    with project:
+        ann = project.store.add_user("Ann")
+        for place, question in enumerate(project.store.next(ann, 3)):
+            reply = Reply(id=f"r-{place}", kind="excluded", question=question.id, excluded=(1, 2))
+            project.store.answer(ann, reply)
+        with pytest.raises(InputError, match="teaches by 'answers'; try --how intersection"):
+            read_lesson(project, "answers")
+        assert read_lesson(project).target.to_lists() == [["one", "two"]] * 3  # type: ignore[union-attr]
+
+
+def test_an_unknown_way_is_named(rows: Any) -> None:
+    with pytest.raises(InputError, match="unknown way to learn 'answer'; did you mean 'answers'"):
+        read_lesson(rows, "answer")  # type: ignore[arg-type]
+
+
+def test_an_image_that_is_gone_is_named(tmp_path: Path) -> None:
+    source = write_images(tmp_path / "pictures", X)
+    project, truth = make(tmp_path / "p", source, Y, rounds=1)
+    with project:
+        annotate(project, truth, people=1)
+        (source / "0003.png").unlink()
+        with pytest.raises(InputError, match=r"there is no image '0003\.png' in the folder"):
+            read_lesson(project)
+
+
+def test_a_review_knows_all_that_is_known(images: Any) -> None:
+    found, names = read_review(images), names_of(images)
+    assert found.table.row_names == tuple(names)
+    assert found.gold.tolist() == [-1] * (N - 6) + Y[N - 6 :].tolist()
+    assert (found.sets.sizes[N - 6 :] == 9).all()
+    rest = known(images.store.log(), names, NAMES, "intersection")
+    for place, name in enumerate(names[: N - 6]):
+        if name in rest.items:
+            assert found.sets[place] == rest.sets[rest.items.index(name)]
+        else:
+            assert found.sets.sizes[place] == 0
+    wanted, _ = every_answer(images.store.log(), names, NAMES)
+    assert np.array_equal(found.answers.items, wanted.items)
+
+
+def test_likelihoods_are_those_behind_the_weights(images: Any) -> None:
+    """What they leave on one class is the weight of a row whose only candidate that is."""
+    found, names = read_review(images), names_of(images)[: N - 6]
+    log = list(images.store.log())
+    gold = {item.name: item.gold for _, item in images.store.items() if item.gold is not None}
+    likely: Any = found.likelihood
+    chance = np.exp(likely[: N - 6])
+    for code in range(10):
+        alone = ro.LabelSets(1 - np.eye(10, dtype=int)[[code] * len(names)], NAMES)
+        wanted = weights(log, alone, names, reliabilities(log, gold, 10))
+        assert np.allclose(chance[:, code] / chance.sum(1), wanted)
+    assert np.array_equal(likely[N - 6 :].argmax(1), Y[N - 6 :])
+    assert np.isneginf(likely[N - 6 :]).sum() == 6 * 9
+
+
+def test_without_gold_questions_nobody_is_said_to_err(rows: Any) -> None:
+    assert read_review(rows, ignore=["more"]).likelihood is None

@@ -1,0 +1,129 @@
+"""Planning: what a project says about itself, and what the study says."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.labelled import make_answered, ran, run
+from learning.labelled import annotate, digits, make, write_rows
+
+import ruleout as ro
+from ruleout.datasets import Table
+from ruleout.labels.errors import InputError
+from ruleout.learning.planning import label_ratio, measure_curve, study_plans
+from ruleout.learning.reviews import Review
+from ruleout.learning.study import Measured, read_study
+
+WAYS = ("labels", "intersection", "answers", "no")
+
+
+def _review(n: int, rounds: int = 1, seed: int = 0) -> Review:
+    x, y = digits(n)
+    asked = ro.propose(n * rounds, 10, "released", seed=seed)
+    answers = ro.answer(asked, y, np.tile(np.arange(n), rounds))
+    table = Table(x=x, shape=(64,), features=(), source=Path("x"), sha256="")
+    sets = ro.LabelSets(np.zeros((n, 10), bool), 10, unlabelled=True)
+    gold = np.full(n, -1, np.intp)
+    return Review(
+        table=table, sets=sets, likelihood=None, answers=answers, gold=gold, contradictions=(),
+        dropped=(),
+    )  # fmt: skip
+
+
+def test_a_project_measures_its_own_curve_without_true_labels() -> None:
+    review = _review(600)
+    found = measure_curve(review)
+    assert [round(point.questions) for point in found] == [120, 240, 480]
+    assert found[-1].accuracy > found[0].accuracy + 0.1
+    assert 0.75 < found[-1].accuracy < 1.0
+    assert found[-1].error < found[0].error
+
+
+def test_too_few_answers_are_refused_with_a_way_out() -> None:
+    review = _review(99)
+    with pytest.raises(InputError, match=r"^99 items have answers .* plan again after 100"):
+        measure_curve(review)
+
+
+def _study(ratio: float) -> list[Measured]:
+    """Make a study in which a way needs `ratio` questions for what one label teaches."""
+
+    def reach(labels: float) -> float:
+        return 1 - 2 / math.sqrt(labels)
+
+    labels = [Measured("d", "linear", "labels", q, 0, reach(q)) for q in (100, 400, 1600)]
+    asked = [
+        Measured("d", "linear", "no", int(q * ratio), 0, reach(q)) for q in (100, 200, 400, 1600)
+    ]
+    return labels + asked
+
+
+def test_the_ratio_to_labels_is_found_again() -> None:
+    found = label_ratio("no", _study(3.0))
+    assert found.low <= found.middle <= found.high
+    assert found.middle == pytest.approx(3.0, rel=0.15)
+
+
+def test_a_way_that_was_not_studied_has_no_ratio() -> None:
+    with pytest.raises(InputError, match="nothing about 'answers'"):
+        label_ratio("answers", _study(3.0))
+
+
+def test_a_dip_by_chance_does_not_turn_the_curve() -> None:
+    trials = _study(3.0)
+    trials.append(Measured("d", "linear", "no", 9600, 0, 0.5))
+    assert label_ratio("no", trials).high < 10
+
+
+def test_the_study_that_ships_has_all_ways_on_both_data_sets() -> None:
+    trials = read_study()
+    for data in ("digits", "fashion"):
+        assert {one.way for one in trials if one.data == data} == set(WAYS)
+    for one in study_plans(0.75, trials):
+        assert one.forecast.low <= one.forecast.questions <= one.forecast.high
+
+
+def test_every_answer_teaches_more_than_no_alone() -> None:
+    assert label_ratio("intersection").middle < label_ratio("no").middle
+    assert label_ratio("intersection").middle > 1
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_without_a_project_the_study_answers() -> None:
+    said = ran("plan", "--target", "0.8")
+    assert "digits" in said
+    assert "fashion" in said
+    assert "no alone" in said
+
+
+def test_a_number_of_labels_becomes_a_number_of_questions() -> None:
+    said = ran("plan", "--labels", 1000)
+    assert "Where 1,000 true labels would do" in said
+    assert len(said.splitlines()) == 4
+
+
+def test_a_project_says_how_many_more(tmp_path: Path) -> None:
+    x, y = digits(300)
+    project, truth = make(tmp_path / "project", write_rows(tmp_path / "rows.csv", x), y)
+    with project:
+        annotate(project, truth)
+    said = ran("plan", project.folder, "--target", "0.9")
+    assert "Measured on this project (linear), without true labels" in said
+    assert "0.9 " in said
+    assert "questions" in said.splitlines()[-2]
+
+
+def test_a_young_project_is_told_to_wait(tmp_path: Path) -> None:
+    result = run("plan", make_answered(tmp_path))
+    assert result.exit_code == 1
+    assert "too few to measure on" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("--target", "0"), ("--target", "1.5"), ("--target", "nan")])
+def test_a_target_is_a_share(words: tuple[str, ...]) -> None:
+    assert run("plan", *words).exit_code == 2
