@@ -1,6 +1,6 @@
 """The study of labelling.md: accuracy against the number of questions, with a simulated annotator.
 
-    python docs/study.py --run digits fashion   # measures: src/ruleout/learning/study.csv
+    python docs/study.py --run digits fashion-mnist   # measures: src/ruleout/learning/study.csv
     python docs/study.py                        # draws the figure and writes the tables
 
 The annotator knows the true class and answers truthfully. Questions walk over the training rows in
@@ -33,7 +33,7 @@ GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "weight_decay": [1e-5, 1e-3]}
 WAYS = ("labels", "intersection", "answers", "no")
 BUDGETS = {
     "digits": (100, 200, 400, 800, 1400, 2800, 5600),
-    "fashion": (300, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000),
+    "fashion-mnist": (300, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000),
 }
 
 

@@ -42,3 +42,20 @@ def test_the_page_of_a_report_ships() -> None:
     page = ro.report.render(ro.report.Report("What was installed"))
     assert "What was installed" in page
     assert page.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "web/pages/label.html",
+        "web/pages/team.html",
+        "web/static/label.js",
+        "web/static/style.css",
+        "web/migrations/versions/step_0002.py",
+        "learning/study.csv",
+        "training/moves.cu",
+        "training/downs.cu",
+    ],
+)
+def test_files_that_are_no_modules_ship(file: str) -> None:
+    assert files("ruleout").joinpath(file).is_file()

@@ -80,7 +80,7 @@ def test_a_dip_by_chance_does_not_turn_the_curve() -> None:
 
 def test_the_study_that_ships_has_all_ways_on_both_data_sets() -> None:
     trials = read_study()
-    for data in ("digits", "fashion"):
+    for data in ("digits", "fashion-mnist"):
         assert {one.way for one in trials if one.data == data} == set(WAYS)
     for one in study_plans(0.75, trials):
         assert one.forecast.low <= one.forecast.questions <= one.forecast.high
@@ -97,7 +97,7 @@ def test_every_answer_teaches_more_than_no_alone() -> None:
 def test_without_a_project_the_study_answers() -> None:
     said = ran("plan", "--target", "0.8")
     assert "digits" in said
-    assert "fashion" in said
+    assert "fashion-mnist" in said
     assert "no alone" in said
 
 

@@ -51,9 +51,9 @@ class Server:
 
 
 @contextmanager
-def server(binaries: Path, **options: str) -> Iterator[Server]:
-    """Start a server and stop it in the end."""
-    folder = Path(tempfile.mkdtemp(prefix="ruleout-pg-"))
+def server(binaries: Path, folder: Path | None = None, **options: str) -> Iterator[Server]:
+    """Start a server, in a folder where one is given, and stop it in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="ruleout-pg-", dir=folder))
     port = free_port()
     told = {**options, "port": str(port), "unix_socket_directories": str(folder),
             "listen_addresses": "127.0.0.1", "max_connections": "300"}  # fmt: skip
