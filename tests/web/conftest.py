@@ -20,7 +20,7 @@ def _server(**options: str) -> Iterator[Server]:
     binaries = programs()
     if binaries is None:
         pytest.skip("no PostgreSQL is installed (apt-get install postgresql)")
-    with server(binaries, **options) as running:
+    with server(binaries, None, **options) as running:
         yield running
 
 

@@ -256,3 +256,25 @@ def test_a_file_brought_by_many_at_once_while_others_answer_is_brought_once(make
         assert sum(threads.map(work, range(7))) == len(given)
     assert store.check() == []
     assert len([row for row in store.log() if row.law == "imported"]) == len(given)
+
+
+def test_an_item_that_its_annotator_skipped_takes_their_earlier_answer(make: Make) -> None:
+    store = make(1, rounds=2)
+    ann = store.add_user("Ann")
+    question = store.next(ann, 1, at(0))[0]
+    store.answer(ann, said("skip", question.id, id="skip"), at(1))
+    assert store.bring([earlier(0, "Ann", "no", (1, 2))], at(2)).added == 1
+    assert store.answer(ann, said("undo", undoes="skip"), at(3)).status == "recorded"
+    assert [one.id for one in store.next(ann, 1, at(4))] == [question.id]
+    assert store.answer(ann, said("no", question.id), at(5)).status == "recorded"
+    assert store.check() == []
+
+
+def test_an_item_whose_lease_ran_out_takes_the_earlier_answer_of_who_had_it(make: Make) -> None:
+    store = make(1, lease_seconds=10)
+    ann, bob = store.add_user("Ann"), store.add_user("Bob")
+    late = store.next(ann, 1, at(0))[0]
+    asked_and_said(store, bob, "skip", at(20))
+    assert store.bring([earlier(0, "Ann", "no", (1, 2))], at(30)).added == 1
+    assert store.answer(ann, said("no", late.id), at(40)).status == "late"
+    assert store.check() == []

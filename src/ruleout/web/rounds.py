@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Select, func, or_, select
+from sqlalchemy import Column, Connection, Row, Select, and_, func, or_, select
 
 from ruleout.web.records import IMPORTED
 from ruleout.web.schema import answers, questions, slots, undone
@@ -59,10 +59,12 @@ class Rounds:
         free = free.order_by(slots.c.item, slots.c.round.desc()).with_for_update(key_share=True)
         for row in in_chunks(db, free, slots.c.item, self._items):
             self._free[row.item].append(row.round)
-        held = select(slots.c.item, slots.c.holder).where(slots.c.holder.is_not(None))
-        held = held.where(or_(slots.c.needed, slots.c.test))
-        rows = in_chunks(db, held, slots.c.item, self._items)
-        self._had = {(row.item, row.holder) for row in rows}
+        # Who skipped a round may take that back, and gets the same question there again.
+        same = and_(slots.c.item == questions.c.item, slots.c.round == questions.c.round)
+        asked = select(questions.c.item, questions.c.user).join(slots, same)
+        asked = asked.where(or_(slots.c.needed, slots.c.test))
+        rows = in_chunks(db, asked, questions.c.item, self._items)
+        self._had = {(row.item, row.user) for row in rows}
         for table in (slots, questions):  # a skip has a question and no slot
             last = select(table.c.item, func.max(table.c.round).label("last"))
             for row in in_chunks(db, last.group_by(table.c.item), table.c.item, self._items):

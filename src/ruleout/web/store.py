@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -162,6 +163,10 @@ class Store(People):
             return brought
 
     # ------------------------------------------------------------------ looking
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """One view of the database for several queries, whatever is written meanwhile."""
+        return self._database.reading()
 
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page, expect
 from web.browser import hands
 from web.browser.site import Site

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, Page
 from web.browser.site import QUICK, Site
 from web.teams import label, project

@@ -25,8 +25,7 @@ Place = Annotated[Path, typer.Argument(metavar="PROJECT", help="The folder of th
 _WIDE = 1000  # characters
 
 #: Modules of the extra ``label``.
-_EXTRA = {"alembic", "argon2", "fastapi", "multipart", "python_multipart", "sqlalchemy",
-          "starlette", "uvicorn"}  # fmt: skip
+_EXTRA = {"alembic", "argon2", "fastapi", "sqlalchemy", "starlette", "uvicorn"}
 
 
 @contextmanager

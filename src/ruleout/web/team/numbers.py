@@ -50,7 +50,7 @@ def numbers(store: Store) -> Numbers:
 
     Two threads may count at once; both find the same, and one of them is kept.
     """
-    with store._database.reading() as db:
+    with store.reading() as db:
         at = reading.extent(db)
         kept = _KEPT.get(store)
         if kept is not None and kept[0] == at:

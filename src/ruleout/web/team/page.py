@@ -49,7 +49,7 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
     """
     at = datetime.now(UTC) if now is None else now
     found, settings, people = numbers(store), store.settings, store.users()
-    with store._database.reading() as db:
+    with store.reading() as db:
         doors = reading.doors(db)
     return TeamView(
         totals=_totals(store.progress()),
