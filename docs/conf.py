@@ -28,7 +28,13 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "approaches-table.md", "engine-table.md", "reproduction-notes.md"]
+exclude_patterns = [
+    "_build",
+    "approaches-table.md",
+    "engine-table.md",
+    "labelling-study.md",
+    "reproduction-notes.md",
+]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = f"ruleout {release}"

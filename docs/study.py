@@ -91,7 +91,7 @@ def measure(task: Task, way: str, questions: int, model: str, device: str) -> li
 
 
 def tested(task: Task, trials: list[Trial], model: str, device: str) -> NDArray[Any]:
-    epochs = max(30, -(-1500 // -(-len(trials[0].sets) // 256)))
+    epochs = max(10, -(-1500 // -(-len(trials[0].sets) // 256)))
     found = search(
         task.x, trials, approach="log", model=model, grid=GRID, epochs=epochs, per_trial=True,
         watch={"test": task.test}, every=epochs, device=device,

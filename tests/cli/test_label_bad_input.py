@@ -29,6 +29,8 @@ INIT: dict[str, tuple[dict[str, Any], str]] = {
     "folder column": ({"--name": "id"}, "images: name is the column 'id', but a folder of images has no columns; leave it out, or give a CSV, TSV, JSONL or Parquet file"),
     "same names": ({"--items": "rows.csv", "--name": "same"}, "rows.csv, row 1 (line 3): the name 'x' stands twice; name each row once"),
     "no class file": ({"--classes": "none.txt"}, "none.txt: no such file or directory; check the name"),
+    "a name alone": ({"--classes": "cat"}, "cat: there is no such file; check the name, or write --classes A,B,C"),
+    "many columns": ({"--items": "wide.csv", "--text": "word"}, "wide.csv, row 0 (line 2): there is no column 'word'; the columns are 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', … (9 in all)"),
     "one class": ({"--classes": "one.txt"}, "one.txt: 1 class(es) given; at least two classes are needed"),
     "no class": ({"--classes": "empty.txt"}, "empty.txt: 0 class(es) given; at least two classes are needed"),
     "class twice": ({"--classes": "twice.txt"}, "twice.txt, line 3: the class name 'cat' stands twice; name each class once"),
@@ -64,6 +66,7 @@ FILES = {
     "bare.csv": "a,b\n", "rows.csv": "words,same\nhi,x\nho,x\n",
     "gold.csv": "item,class\n0.png,cat\n", "strange.csv": "item,class\n0.pgn,cat\n",
     "wrong.csv": "item,class\n0.png,cta\n",
+    "wide.csv": ",".join(f"c{i}" for i in range(9)) + "\n" + ",".join("123456789") + "\n",
 }  # fmt: skip
 
 
@@ -307,7 +310,7 @@ def test_images_that_moved_stop_the_service_and_nothing_else(tmp_path: Path) -> 
     (tmp_path / "images").rename(tmp_path / "moved")
     sentence = (
         f"{tmp_path / 'images'}: the folder of the images is gone; move it back, or write its new "
-        f"place into {project / 'project.json'}\n"
+        f"place as source into {project / 'project.json'}\n"
     )
     result = run("serve", project)
     assert (result.exit_code, result.stderr) == (1, f"ruleout: {sentence}")

@@ -41,7 +41,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     lines = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)).splitlines()
     words = [shlex.split(line)[1:] for line in lines]
     assert [one[1] if one[0] == "label" else one[0] for one in words] == (
-        ["init", "serve", "users", "users", "users", "status", "export", "fit"]
+        ["init", "serve", *["users"] * 3, "status", "fit", "evaluate", "resolve", "export", "fit"]
     )
     for one in words:
         found = CliRunner().invoke(app, one)
@@ -50,7 +50,8 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
             assert found.stdout.split("/join/")[0] in page
     sets = ro.LabelSets.read("export/sets.csv")
     assert 50 < len(sets) < 200
-    assert (tmp_path / "model" / "card.json").is_file()
+    for model in ("model", "other"):
+        assert (tmp_path / model / "card.json").is_file()
 
 
 @pytest.mark.parametrize("how", ["backup", "VACUUM"])

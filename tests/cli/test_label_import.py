@@ -96,6 +96,13 @@ def test_an_export_comes_back(tmp_path: Path) -> None:
     assert said == "6 answers added.\nNew people: Ann\n"
 
 
+def test_an_export_brings_nothing_back_to_its_own_project(tmp_path: Path) -> None:
+    project = make_answered(tmp_path)
+    ran("export", project, "--out", tmp_path / "out")
+    said = ran("import", project, tmp_path / "out" / "log.csv")
+    assert said == "0 answers added, 6 were there before.\n"
+
+
 def test_unknown_tasks_may_be_left_out(project: Path, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(studio(("0.png", ["cat"]), ("none.jpg", ["cat"])))
     result = run("import", project, tmp_path / "a.json", "--skip-unknown")

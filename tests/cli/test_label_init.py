@@ -87,6 +87,18 @@ def make_project_of(folder: Path, items: Path, *options: object) -> Path:
     return folder / "p"
 
 
+def test_nobody_can_guess_the_seed(tmp_path: Path, images: Path) -> None:
+    """Who knows it can draw the sets again, and those of gold questions are drawn otherwise."""
+    seeds = set()
+    for number in range(3):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with Project.open(make_project_of(place, images)) as project:
+            seeds.add(project.store.settings.seed)
+    assert len(seeds) == 3
+    assert min(seeds) > 2**32
+
+
 def test_rule_out_projects(tmp_path: Path, images: Path) -> None:
     with Project.open(make_project_of(tmp_path, images, "--mode", "rule-out")) as project:
         assert project.store.settings.mode == "rule-out"
@@ -200,6 +212,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path, images: Path) -> None:
     "options",
     [
         ("--gold-rate", 0.1),
+        ("--mode", "rule-out", "--which"),
         ("--mode", "guess"),
         ("--rounds", "many"),
         ("--items",),

@@ -137,6 +137,12 @@ def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
+def test_an_address_of_another_machine_is_one_sentence(tmp_path: Path) -> None:
+    result = run("serve", make_project(tmp_path), "--host", "192.0.2.1", "--port", 0)
+    assert result.exit_code == 1
+    assert "give --host an address of this machine" in result.stderr.splitlines()[-1]
+
+
 def test_serving_starts_soon_and_never_loads_torch(tmp_path: Path) -> None:
     """Processor time, since other programs may use the cores; it takes about a second."""
     project = make_project(tmp_path)

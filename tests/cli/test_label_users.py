@@ -76,7 +76,9 @@ def test_closed_accounts_can_be_opened(project: Path) -> None:
     assert ran("users", project, "close", "Ann") == "Ann (annotator) is closed.\n"
     result = run("users", project, "invite", "Ann")
     assert result.exit_code == 1
-    assert "closed" in result.stderr
+    assert result.stderr == (
+        "ruleout: the account of 'Ann' is closed; open it first: users PROJECT open NAME\n"
+    )
     assert ran("users", project, "open", "Ann") == "Ann (annotator) is open.\n"
     token_of(ran("users", project, "invite", "Ann"))
 

@@ -225,3 +225,15 @@ def test_names_cannot_become_formulas(tmp_path: Path) -> None:
     run("resolve", tmp_path / "model", made.folder, "--out", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="") as stream:
         assert [row["item"] for row in csv.DictReader(stream)] == [f"'{name}" for name in truth]
+
+
+def test_a_project_is_no_folder_of_images(rows: Made, tmp_path: Path) -> None:
+    result = run("fit", rows.folder, "--excluded", "not", "--out", tmp_path / "model")
+    assert result.exit_code == 1
+    assert "this is a labelling project, not a folder of images" in result.stderr
+
+
+def test_data_that_are_not_there_are_said_to_be(tmp_path: Path) -> None:
+    result = run("fit", tmp_path / "nowhere", "--out", tmp_path / "model")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("nowhere: there is no such file or folder; check the path\n")

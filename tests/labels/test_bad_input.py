@@ -281,12 +281,12 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "label range",
         lambda: ro.draw([0, 1, 10], 10),
-        "row 2, column 'y': unknown class 10; the classes are 0, 1, 2, 3, 4, 5, 6, 7, … (10 classes)",
+        "row 2, column 'y': unknown class 10; the classes are 0, 1, 2, 3, 4, 5, 6, 7, … (10 in all)",
     ),
     (
         "label negative",
         lambda: ro.draw([-1], 10),
-        "row 0, column 'y': unknown class -1; the classes are 0, 1, 2, 3, 4, 5, 6, 7, … (10 classes)",
+        "row 0, column 'y': unknown class -1; the classes are 0, 1, 2, 3, 4, 5, 6, 7, … (10 in all)",
     ),
     (
         "law name",

@@ -83,7 +83,23 @@ def test_the_study_that_ships_has_all_ways_on_both_data_sets() -> None:
     for data in ("digits", "fashion-mnist"):
         assert {one.way for one in trials if one.data == data} == set(WAYS)
     for one in study_plans(0.75, trials):
-        assert one.forecast.low <= one.forecast.questions <= one.forecast.high
+        assert one.low <= one.questions <= one.high
+
+
+def test_a_target_that_all_trials_reached_is_read_off_the_trials() -> None:
+    trials = [
+        Measured("d", "linear", "no", q, trial, accuracy)
+        for trial, late in enumerate((100, 200, 400))
+        for q, accuracy in ((late, 0.5), (4 * late, 0.9))
+    ]
+    (found,) = study_plans(0.7, trials)
+    assert (found.low, found.questions, found.high) == pytest.approx((200, 400, 800))
+
+
+def test_a_target_beyond_the_trials_is_read_off_the_curve() -> None:
+    found = next(one for one in study_plans(0.97, _study(3.0)) if one.way == "labels")
+    assert found.questions == pytest.approx(4444, rel=0.3)
+    assert found.high > found.low
 
 
 def test_every_answer_teaches_more_than_no_alone() -> None:

@@ -92,7 +92,13 @@ class Annotator:
     undo_every: int = 0
 
     async def work(self) -> None:
-        """Answer; wait and send again where the server is gone."""
+        """Answer until done or cancelled; wait and send again where the server is gone."""
+        try:
+            await self._work()
+        finally:
+            self.line.hang_up()
+
+    async def _work(self) -> None:
         await self._until_through(self.line.log_in)
         given = 0
         questions: list[Any] = []
@@ -107,7 +113,6 @@ class Annotator:
             if self.undo_every and given % self.undo_every == 0:
                 questions = await self._send({"id": str(uuid4()), "kind": "undo", "hold": 3})
                 given -= 1
-        self.line.hang_up()
 
     def _hold(self, given: int) -> int:
         return 3 if self.answers is None else min(3, self.answers - given)

@@ -30,7 +30,7 @@ def _killed_often(url: str, times: int) -> Told:
                 for _ in range(times):
                     before = len(told.acknowledged)
                     await asyncio.sleep(random.uniform(0.01, 0.4))
-                    while len(told.acknowledged) == before:  # a kill of an idle server says nothing
+                    while len(told.acknowledged) < before + 5:  # to kill an idle one says nothing
                         await asyncio.sleep(0.005)
                     await asyncio.to_thread(server.kill)
                     await asyncio.to_thread(server.start)
@@ -67,7 +67,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(url: str) -> Non
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost_in_many_kills_of_the_server(durable_url: str) -> None:
     start = time.perf_counter()
-    times = max(3, int(100 * COUNT))
+    times = max(5, int(100 * COUNT**2))  # in CI 9
     told = _killed_often(durable_url, times)
     seconds = time.perf_counter() - start
     print(f"{times} kills, {len(told.acknowledged)} acknowledged, 0 lost, {seconds:.0f} s")

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,33 @@ def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
 def test_the_service_never_loads_torch() -> None:
     program = "import sys, ruleout.web; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("damaged", [
+    "no JSON", "[]", "{}", '{"classes": 5}', '{"classes": ["a", "b"], "more": 1}',
+    '{"classes": ["a", "b"], "mode": "x"}', "[" * 100_000,
+])  # fmt: skip
+def test_damaged_settings_are_said_in_a_sentence(tmp_path: Path, damaged: str) -> None:
+    file = tmp_path / "a.sqlite"
+    Store.create(f"sqlite:///{file}", SETTINGS, make_items(3)).close()
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE project SET settings = ?", (damaged,))
+    db.close()
+    with pytest.raises(StoreError, match="the settings of the project are damaged"):
+        Store.open(f"sqlite:///{file}")
+
+
+def test_many_open_a_project_whose_journal_has_to_change(tmp_path: Path) -> None:
+    """As one that was copied, or made by an older ruleout; SQLite makes only one of them wait."""
+    file = tmp_path / "a.sqlite"
+    Store.create(f"sqlite:///{file}", SETTINGS, make_items(3)).close()
+
+    def opened(_: int) -> list[str]:
+        with Store.open(f"sqlite:///{file}") as store:
+            return store.check()
+
+    for _ in range(10):
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+        with ThreadPoolExecutor(8) as threads:
+            assert list(threads.map(opened, range(8))) == [[]] * 8

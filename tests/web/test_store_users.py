@@ -93,3 +93,14 @@ def test_a_name_added_by_many_at_once_is_added_once(make: Make) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(add, range(8))) == 1
+
+
+def test_names_that_differ_in_what_cannot_be_seen_are_refused(make: Make) -> None:
+    store = make()
+    store.add_user("Ann Lee")
+    for name in ("Ann  Lee", "Ann\u00a0Lee", "Ann Lee\u3164", "Ann\ufe0f Lee", "A\u034fnn Lee"):
+        with pytest.raises(RefusedError, match="taken"):
+            store.add_user(name)
+    for name in ("\u3164", "\u2800\u2800", "\ufe0f"):
+        with pytest.raises(RefusedError, match="cannot be seen"):
+            store.add_user(name)

@@ -21,7 +21,7 @@ from ruleout.cli.common import (
     friendly,
     tell,
 )
-from ruleout.cli.items import check_options, is_project, open_items
+from ruleout.cli.items import check_options, is_project, needs_column, open_items
 from ruleout.cli.predict import Device, Model, open_rows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def evaluate(
     """
     project = is_project(data, label, excluded)
     if label is None and excluded is None and not project:
-        raise typer.BadParameter("give one of the two", param_hint="--label or --excluded")
+        raise needs_column(data, "--label or --excluded")
     check_options(
         project,
         of_projects={"--features-from": features_from},
@@ -101,7 +101,10 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell(["these answers also trained the model, so what they say of it is too good"])
     if not found:
-        raise ValueError(f"{data}: no item has an answer or a known class; label some first")
+        raise ValueError(
+            f"{data}: no item has an answer to a random set or a known class, which judging needs; "
+            "label some first, or judge by a table of rows with --label"
+        )
     return found
 
 

@@ -25,7 +25,7 @@ from ruleout.cli.common import (
     note_single,
     open_table,
 )
-from ruleout.cli.items import How, check_options, is_project, open_lesson
+from ruleout.cli.items import How, check_options, is_project, needs_column, open_lesson
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -101,7 +101,7 @@ def fit(
         },
     )  # fmt: skip
     if not project and (excluded is None) == (label is None):
-        raise typer.BadParameter("give one of the two", param_hint="--excluded or --label")
+        raise needs_column(data, "--excluded or --label")
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.folder import check_place
 

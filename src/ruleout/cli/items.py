@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
-__all__ = ["How", "check_options", "is_project", "open_items", "open_lesson"]
+__all__ = ["How", "check_options", "is_project", "needs_column", "open_items", "open_lesson"]
 
 How = Annotated[
     str | None,
@@ -33,6 +33,15 @@ How = Annotated[
 def is_project(data: Path, *columns: str | None) -> bool:
     """Tell a labelling project from a folder of images; whoever names a label column means that."""
     return not any(columns) and (data.expanduser() / "project.json").is_file()
+
+
+def needs_column(data: Path, options: str) -> Exception:
+    """Return what is wrong where no column was named and the data are no project."""
+    if not data.expanduser().exists():
+        return ValueError(f"{data}: there is no such file or folder; check the path")
+    return typer.BadParameter(
+        "give one of the two; a labelling project alone needs neither", param_hint=options
+    )
 
 
 def check_options(

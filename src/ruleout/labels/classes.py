@@ -127,9 +127,9 @@ def position(label: object, table: dict[object, int]) -> int:
 
 
 def shown(classes: Sequence[ClassName], most: int = 8) -> str:
-    """Class names for a message, shortened when there are many."""
+    """Names of classes, columns or items for a message, shortened when there are many."""
     names = ", ".join(brief(name) for name in classes[:most])
-    return names if len(classes) <= most else f"{names}, … ({len(classes)} classes)"
+    return names if len(classes) <= most else f"{names}, … ({len(classes)} in all)"
 
 
 def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> LabelError:

@@ -6,8 +6,9 @@ The error of most classifiers falls as a power of the data they saw,
 
 with a floor a that no amount of data lowers. Three numbers are fitted to what was measured, each
 point weighed by its standard error. How sure the fit is comes from drawing the points anew within
-those errors and fitting again. A power law that is fitted to little data says little about far
-ahead: the interval then is wide, or open at its upper end, and says so.
+those errors and fitting again; where no such curve fits the points, they count as less sure. A
+power law that is fitted to little data says little about far ahead: the interval then is wide, or
+open at its upper end, and says so.
 """
 
 from __future__ import annotations
@@ -118,13 +119,23 @@ def forecast(
     if not 0 < target < 1:
         raise InputError(f"the target accuracy is {target}", "give a number between 0 and 1")
     curve, rng = fit_curve(points), np.random.default_rng(seed)
-    measured = 1 - np.array([point.accuracy for point in points], np.float64)
-    again = rng.normal(measured, _spread(points), (draws, len(points)))
+    wide = _widened(points, curve)
+    measured = 1 - np.array([point.accuracy for point in wide], np.float64)
+    again = rng.normal(measured, _spread(wide), (draws, len(wide)))
     expected = rng.normal(POWER, POWER_SPREAD, draws).clip(POWERS[0], POWERS[-1])
-    needed = [one.questions(target) for one in _fit(points, again, expected)]
+    needed = [one.questions(target) for one in _fit(wide, again, expected)]
     low, high = np.quantile(needed, [0.1, 0.9], method="inverted_cdf")
     reachable = float(np.isfinite(needed).mean())
     return Forecast(target, curve.questions(target), float(low), float(high), reachable, curve)
+
+
+def _widened(points: Sequence[Point], curve: Curve) -> list[Point]:
+    """Return the points, less sure where no power law goes through them within their errors."""
+    left = [curve.accuracy(point.questions) - point.accuracy for point in points]
+    misfit = float(np.square(left / _spread(points)).sum()) / max(1, len(points) - 3)
+    factor = max(1.0, math.sqrt(misfit))
+    sure = zip(points, _spread(points), strict=True)
+    return [Point(point.questions, point.accuracy, float(error) * factor) for point, error in sure]
 
 
 def _spread(points: Sequence[Point]) -> NDArray[np.float64]:

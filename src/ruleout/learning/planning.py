@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
-from ruleout.learning.curves import Forecast, Point, forecast
+from ruleout.learning.curves import Point, forecast
 from ruleout.learning.reviews import Review
 from ruleout.learning.study import Measured, points, read_study
 from ruleout.selection import criterion
@@ -95,19 +95,45 @@ def _crossed(table: Table, known: Trial, model: str, seed: int) -> tuple[float, 
 
 @dataclass(frozen=True)
 class Planned:
-    """What the study says about a target: on which data, with which model, in which way."""
+    """What the study says about a target: on which data, with which model, in which way.
+
+    `questions` with its range: over the trials where all of them reached the target, else by the
+    curve that was fitted.
+    """
 
     data: str
     model: str
     way: str
-    forecast: Forecast
+    questions: float
+    low: float
+    high: float
 
 
 def study_plans(target: float, trials: Sequence[Measured] | None = None) -> list[Planned]:
-    """Return a forecast for every curve of the study."""
+    """Return what every curve of the study says."""
     every = read_study() if trials is None else list(trials)
     curves = dict.fromkeys((one.data, one.model, one.way) for one in every)
-    return [Planned(*curve, forecast(points(_of(every, *curve)), target)) for curve in curves]
+    return [Planned(*curve, *_needed(_of(every, *curve), target)) for curve in curves]
+
+
+def _needed(trials: Sequence[Measured], target: float) -> tuple[float, float, float]:
+    """Return how many questions the target took, and the range."""
+    numbers = sorted({one.trial for one in trials})
+    lines = [points([one for one in trials if one.trial == number]) for number in numbers]
+    found = [_crossed_at(line, target) for line in lines]
+    reached = [questions for questions in found if questions is not None]
+    if len(reached) == len(lines):
+        return float(np.median(reached)), min(reached), max(reached)
+    by_curve = forecast(points(trials), target)
+    return by_curve.questions, by_curve.low, by_curve.high
+
+
+def _crossed_at(line: list[Point], target: float) -> float | None:
+    """Return where a line reaches the target; None where it does not, or did from the start."""
+    questions, accuracy = _rising(line)
+    if not accuracy[0] <= target <= accuracy[-1]:
+        return None
+    return float(np.exp(np.interp(target, accuracy, np.log(questions))))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ def invite(db: Connection, name: str, role: Role, days: float, now: datetime) ->
     if not 0 < days <= 366:
         raise RefusedError(f"an invite for {brief(days)} days", "choose from 1 to 366 days")
     user = users.find(db, name) or users.add(db, name, role, now)
+    if user.disabled:
+        problem = f"the account of {brief(user.name)} is closed"
+        raise RefusedError(problem, "open it again first", reason="foreign")
     users.locked(db, user.id)
     if user.role != role:
         problem = f"{brief(user.name)} has the role {user.role!r}"
@@ -83,24 +86,34 @@ def accept(db: Connection, token: str, password: str, now: datetime) -> User:
     return user
 
 
-def rehash(db: Connection, user: int, password: str) -> None:
-    """Keep the hash of a user's password."""
-    db.execute(update(people).where(people.c.id == user).values(password=password))
+def rehash(db: Connection, user: int, password: str, before: str | None = None) -> None:
+    """Keep the hash of a user's password; where `before` is given, in its place alone."""
+    mine = update(people).where(people.c.id == user).values(password=password)
+    db.execute(mine if before is None else mine.where(people.c.password == before))
 
 
 # ---------------------------------------------------------------------- sessions
 
 
-def begin(db: Connection, user: int, hours: float, now: datetime) -> str:
+def begin(
+    db: Connection, user: int, hours: float, now: datetime, password: str | None = None
+) -> str:
     """Return the token of a new session; what has expired is swept out."""
     span = timedelta(hours=hours)
     if not timedelta(seconds=1) <= span <= LONGEST:
         raise ValueError(f"a session of {hours} hours; choose from 1 second to 30 days")
     users.locked(db, user)
+    if password is not None and password != _password(db, user):
+        remedy = "log in with the new one"
+        raise RefusedError("the password has been changed just now", remedy, reason="conflict")
     for table in (sessions, invites):
         _sweep(db, table, now)
     times = {"began": now, "expires": now + span, "seconds": int(span.total_seconds())}
     return _token(db, sessions, user=user, **times)
+
+
+def _password(db: Connection, user: int) -> object:
+    return db.execute(select(people.c.password).where(people.c.id == user)).scalar_one()
 
 
 def _sweep(db: Connection, table: Table, now: datetime) -> None:

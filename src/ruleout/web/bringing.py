@@ -59,8 +59,10 @@ class Bringing:
         by_id: dict[str, Earlier] = {}
         for one in given:
             by_id.setdefault(one.id, one)
-        known = {row.id for row in in_chunks(self.db, select(answers.c.id), answers.c.id, by_id)}
-        return [one for number, one in by_id.items() if number not in known]
+        logged = {one.logged for one in given if one.logged and replies.storable(one.logged)}
+        ids = [*by_id, *sorted(logged)]
+        known = {row.id for row in in_chunks(self.db, select(answers.c.id), answers.c.id, ids)}
+        return [one for number, one in by_id.items() if not known & {number, one.logged}]
 
     def _items(self, fresh: Sequence[Earlier]) -> dict[str, int]:
         """Return the numbers of the items by name; locked, so that rounds are added in turn."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
 from ruleout.web.batches import Batches, Job
 from ruleout.web.errors import StoreError, UnavailableError
@@ -96,8 +97,8 @@ class Database:
     def keep_a_journal(self) -> None:
         """Let readers of SQLite read while one writes (kept in the file)."""
         if self.file:
-            with _translated(), self.engine.connect() as connection:
-                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
+            with self._writers, _translated(), self.engine.connect() as plain:
+                _change_journal(plain.execution_options(isolation_level="AUTOCOMMIT"))
 
     def alone(self, connection: Connection) -> None:
         """Let one process at a time make or upgrade the tables, until its transaction ends."""
@@ -164,6 +165,19 @@ def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") != "AUTOCOMMIT":
         connection.exec_driver_sql("BEGIN" if options.get("reading") else "BEGIN IMMEDIATE")
+
+
+def _change_journal(connection: Connection) -> None:
+    """Go on trying: of two processes that do this at once, SQLite lets only one wait."""
+    end = monotonic() + PATIENCE / 1000
+    while True:
+        try:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            return
+        except OperationalError as error:
+            if "locked" not in str(error.orig) or monotonic() > end:
+                raise
+            sleep(0.02)
 
 
 def _apart(connection: Connection, job: Job[Any]) -> None:

@@ -124,7 +124,7 @@ class Project:
         if self.kind != "images":
             return None
         if not self.source.is_dir():
-            remedy = f"move it back, or write its new place into {self.folder / FILE}"
+            remedy = f"move it back, or write its new place as source into {self.folder / FILE}"
             raise InputError("the folder of the images is gone", remedy, file=self.source)
         return self.source
 

@@ -71,17 +71,28 @@ class People:
         with self._database.looking() as db:
             return users.with_password(db, name)
 
-    def rehash(self, user: User | int, password_hash: str) -> None:
-        """Keep a new hash of the same password."""
+    def rehash(self, user: User | int, password_hash: str, *, before: str | None = None) -> None:
+        """Keep a new hash of the same password; not if another than `before` is kept by now."""
         with self._database.writing() as db:
-            accounts.rehash(db, number_of(user), password_hash)
+            accounts.rehash(db, number_of(user), password_hash, before)
 
     # ------------------------------------------------------------------ sessions
 
-    def begin(self, user: User | int, *, hours: float, now: datetime | None = None) -> str:
-        """Return the token of a new session, which lasts so long after each use."""
+    def begin(
+        self,
+        user: User | int,
+        *,
+        hours: float,
+        password_hash: str | None = None,
+        now: datetime | None = None,
+    ) -> str:
+        """Return the token of a new session, which lasts so long after each use.
+
+        `password_hash` is what the password was compared with, which takes a while: where another
+        was chosen meanwhile, there is no session for who knows the old one.
+        """
         with self._database.writing() as db:
-            return accounts.begin(db, number_of(user), hours, moment(now))
+            return accounts.begin(db, number_of(user), hours, moment(now), password_hash)
 
     def session(self, token: str, now: datetime | None = None) -> User | None:
         """Return whose session it is; None where it is unknown, over, or its user disabled.

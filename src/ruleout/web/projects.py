@@ -41,8 +41,15 @@ def write_settings(db: Connection, settings: Settings, now: datetime) -> None:
 
 def read_settings(db: Connection) -> Settings:
     """Return the settings of the project."""
-    found = json.loads(db.execute(select(project.c.settings)).scalar_one())
-    return Settings(**{**found, "classes": tuple(found["classes"])})
+    text = db.execute(select(project.c.settings)).scalar_one_or_none()
+    try:
+        found = json.loads(text)  # type: ignore[arg-type]
+        settings = Settings(**{**found, "classes": tuple(found["classes"])})
+        _check(settings)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        problem = "the settings of the project are damaged"
+        raise StoreError(problem, "restore the database from a backup") from None
+    return settings
 
 
 def identity(db: Connection) -> str:

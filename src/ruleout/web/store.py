@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
 __all__ = ["Store"]
+
+T = TypeVar("T")
 
 
 class Store(People):
@@ -128,7 +130,7 @@ class Store(People):
             desk.lock()
             return _asked(desk, count)
 
-        return self._database.do(work)
+        return self._do(work)
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply and return its receipt; the same reply again gets the same receipt."""
@@ -144,9 +146,12 @@ class Store(People):
             receipt = Answering(desk, reply, hold).receipt()
             return Turn(receipt=receipt, questions=_asked(desk, hold))
 
+        return self._do(work)
+
+    def _do(self, work: Callable[[Connection], T]) -> T:
         try:
             return self._database.do(work)
-        except IntegrityError:  # somebody else recorded this id a moment ago: now it is there
+        except IntegrityError:  # somebody else wrote the same a moment ago: now it is there
             return self._database.do(work)
 
     def _desk(self, db: Connection, user: int, now: datetime) -> Desk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,12 @@ __all__ = [
 #: The longest name, in characters.
 LONGEST = 64
 
+#: Characters that count as letters or marks and leave no ink: fillers, joiners, variants.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+
 
 def checked_name(name: str) -> str:
     """Return the name as it is kept (NFC), or raise.
@@ -47,7 +54,7 @@ def checked_name(name: str) -> str:
             f"the name {brief(name)} is empty or too long", f"use 1 to {LONGEST} letters"
         )
     strange = any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in kept)
-    if strange or kept != kept.strip():
+    if strange or kept != kept.strip() or not folded(kept):
         raise RefusedError(
             f"the name {brief(name)} has characters that cannot be seen",
             "use letters, digits, marks and single spaces between them",
@@ -56,12 +63,13 @@ def checked_name(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a checked name without case and look-alike forms.
+    """Return a name without case, look-alike forms, and what cannot be seen in it.
 
     >>> folded("Zoë Fisher") == folded("ZOË ﬁsher")
     True
     """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(_UNSEEN.sub("", plain).split())
 
 
 def add(db: Connection, name: str, role: Role, now: datetime, *, disabled: bool = False) -> User:

@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
 from time import sleep
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
 
 @contextmanager
-def on_a_port(app: FastAPI) -> Iterator[str]:
-    """Serve an application and return its address."""
+def on_a_port(app: FastAPI, **more: Any) -> Iterator[str]:
+    """Serve an application and return its address; more of uvicorn's settings by name."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, server_header=False)
+    config = uvicorn.Config(
+        app, lifespan="off", ws="none", log_config=None, server_header=False, **more
+    )
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

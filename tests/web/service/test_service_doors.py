@@ -10,6 +10,8 @@ from web.service.client import Client
 from web.service.conftest import MakeSite
 from web.service.site import PASSWORD, QUICK, Site
 
+from ruleout.web.service.passwords import Passwords
+
 
 def login(client: Client, name: str = "Ann", password: str = PASSWORD) -> int:
     return client.form("/login", name=name, password=password).status_code
@@ -202,3 +204,37 @@ def test_two_cookies_of_the_name_are_none(site: Site) -> None:
     token = ann.http.cookies[site.cookie]
     both = {"cookie": f"{site.cookie}={token}; {site.cookie}={'x' * 43}"}
     assert site.client().get("/api/project", headers=both).status_code == 401
+
+
+def test_a_login_that_began_before_a_new_password_begins_no_session(
+    any_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comparing takes a while, and who knows the old password may always be at it."""
+    any_site.member("Ann")
+    fits = Passwords.fits
+
+    def slowly(self: Passwords, password: str, kept: str | None) -> bool:
+        found = fits(self, password, kept)
+        any_site.member("Ann", password="another password")
+        return found
+
+    monkeypatch.setattr(Passwords, "fits", slowly)
+    client = any_site.client()
+    assert login(client) == 409
+    assert client.get("/api/project").status_code == 401
+
+
+def test_a_login_that_began_before_a_new_password_does_not_bring_the_old_one_back(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = make_site()
+    site.member("Ann")
+
+    def stale(*_: object) -> bool:
+        site.member("Ann", password="another password")
+        return True
+
+    monkeypatch.setattr(Passwords, "is_stale", stale)
+    assert login(site.client()) == 409
+    monkeypatch.undo()
+    assert login(site.client()) == 401

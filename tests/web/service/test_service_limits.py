@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
+import httpx
+from web.service.client import ORIGIN
 from web.service.conftest import MakeSite
 from web.service.site import PASSWORD, Clock, Site
 
@@ -96,3 +99,26 @@ def test_people_are_not_slowed_down(site: Site) -> None:
     for _ in range(60):
         site.clock.pass_by(seconds=1)
         assert {ann.get("/api/project").status_code for _ in range(6)} == {200}
+
+
+def test_a_name_written_in_another_way_gives_no_more_tries(make_site: MakeSite) -> None:
+    site = make_site(name_failures=3)
+    site.member("Ann Lee")
+    forms = ("Ann Lee", " ann lee", "Ａｎｎ lee  ", "Ann\u00a0Lee", "Ann   Lee", "Ann\ufe0f Lee")
+    told = [site.client().form("/login", name=name, password="wrong") for name in forms]
+    assert [response.status_code for response in told] == [401] * 3 + [429] * 3
+
+
+def test_all_addresses_of_one_ipv6_customer_are_one(make_site: MakeSite) -> None:
+    site = make_site(address_failures=3)
+    form = {"content-type": "application/x-www-form-urlencoded"}
+
+    async def tried(address: str) -> int:
+        transport = httpx.ASGITransport(site.app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
+            sent = await http.post("/login", content=f"name={address[-1]}", headers=form)
+            return sent.status_code
+
+    near = [asyncio.run(tried(f"2001:db8::{number}")) for number in range(1, 6)]
+    assert near == [401] * 3 + [429] * 2
+    assert asyncio.run(tried("2001:db8:0:1::1")) == 401

@@ -7,17 +7,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from web.service import served_project
+from web.service.running import on_a_port
 from web.service.site import Site
 
 from ruleout.web import StoreError
 from ruleout.web.service import serve
+from ruleout.web.service.patience import Impatient
 
 
 @contextmanager
@@ -74,3 +76,70 @@ def test_a_broken_certificate_is_said_in_a_sentence(site: Site, tmp_path: Path) 
     broken.write_text("no certificate")
     with pytest.raises(StoreError, match="cannot speak https"):
         serve(site.store, port=0, certificate=broken, key=broken)
+
+
+@pytest.fixture
+def connect(site: Site) -> Iterator[Callable[[], socket.socket]]:
+    """Connect to a service that waits half a second for a request."""
+
+    class Quick(Impatient):
+        patience = 0.5
+
+    with ExitStack() as stack:
+        address = stack.enter_context(on_a_port(site.app, http=Quick))
+        port = int(address.rpartition(":")[2])
+
+        def connected() -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+
+        yield connected
+
+
+WHOLE = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+def _is_answered(connection: socket.socket) -> bool:
+    told = b""
+    while not told.endswith(b'{"ok":true}') and (more := connection.recv(1000)):
+        told += more
+    return b"200 OK" in told
+
+
+def _is_cut(connection: socket.socket) -> bool:
+    try:
+        return not connection.recv(1000)
+    except OSError:  # systems differ in how they say it
+        return True
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /he", WHOLE + b"GET /he"])
+def test_who_is_slow_to_ask_is_cut_off(connect: Callable[[], socket.socket], begun: bytes) -> None:
+    connection = connect()
+    connection.sendall(begun)
+    assert _is_answered(connection) == begun.startswith(WHOLE)
+    assert _is_cut(connection)
+
+
+def test_who_asks_again_in_time_is_not_cut_off(connect: Callable[[], socket.socket]) -> None:
+    connection = connect()
+    for _ in range(3):
+        connection.sendall(WHOLE[:30])
+        time.sleep(0.3)
+        connection.sendall(WHOLE[30:])
+        assert _is_answered(connection)
+
+
+def _is_taken(connection: socket.socket, piece: bytes) -> bool:
+    time.sleep(0.002)
+    try:
+        connection.sendall(piece)
+    except OSError:
+        return False
+    return True
+
+
+def test_headers_without_end_are_not_kept(connect: Callable[[], socket.socket]) -> None:
+    connection, piece = connect(), b"x: " + b"a" * 9995 + b"\r\n"
+    connection.sendall(b"GET /health HTTP/1.1\r\n")
+    taken = sum(_is_taken(connection, piece) for _ in range(100))
+    assert taken < 50

@@ -79,8 +79,8 @@ def bring(
 ) -> None:
     """Add earlier answers to a project: all of a file, or nothing.
 
-    A file that is imported twice brings its answers once. Who answered becomes a user who cannot
-    log in before being invited.
+    A file that is imported twice brings its answers once. Who answered gets a closed account:
+    `users PROJECT open NAME`, then `invite`, lets them in.
     """
     from ruleout.web.folder import Project  # late: it loads SQLAlchemy
 

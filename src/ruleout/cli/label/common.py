@@ -15,7 +15,7 @@ from ruleout.cli.common import friendly
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["ADDRESS", "Place", "join_link", "labelling", "parse_origin", "show"]
+__all__ = ["ADDRESS", "Place", "in_time", "join_link", "labelling", "parse_origin", "show"]
 
 #: Where `ruleout label serve` answers unless told otherwise.
 ADDRESS = "http://127.0.0.1:8765"
@@ -77,6 +77,23 @@ def join_link(token: str, origin: str = ADDRESS) -> str:
     'http://127.0.0.1:8765/join/abc'
     """
     return f"{origin}/join/{token}"
+
+
+def in_time(seconds: float | None) -> str:
+    """Show a duration roughly.
+
+    >>> in_time(20), in_time(61), in_time(90), in_time(7300), in_time(None)
+    ('a minute', 'a minute', '2 minutes', '2.0 hours', 'unknown yet')
+    """
+    if seconds is None:
+        return "unknown yet"
+    if seconds == 0:
+        return "none"
+    if seconds < 90:
+        return "a minute"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:,.1f} hours"
 
 
 def show(grid: Table) -> None:

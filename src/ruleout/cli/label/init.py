@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -108,8 +109,14 @@ def init(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", help="Of the questions and the order of items.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Of the questions and the order of items. By default a random one: who knows it "
+            "can tell which questions are gold.",
+        ),
+    ] = None,
     lead: Annotated[
         str | None,
         typer.Option("--lead", metavar="NAME", help="Who leads. By default your login name."),
@@ -127,6 +134,8 @@ def init(
     """Make a labelling project in a new folder, and a link for who leads it."""
     if gold is None and gold_rate:
         raise typer.BadParameter("--gold-rate needs --gold FILE, the items whose class is known")
+    if which and mode is Mode.rule_out:
+        raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
     from ruleout.web import Settings  # late: it loads SQLAlchemy
     from ruleout.web.folder import Project
 
@@ -142,7 +151,7 @@ def init(
         gold_rate=_GOLD_RATE if gold is not None and gold_rate is None else gold_rate or 0.0,
         lease_seconds=_seconds(lease),
         ask_which=which,
-        seed=seed,
+        seed=secrets.randbelow(2**63) if seed is None else seed,
     )
     with Project.create(project, settings, found, items, database=database) as made:
         tell([*found.notes, *_advice(settings)])
@@ -154,6 +163,8 @@ def _classes(text: str) -> tuple[str, ...]:
     from ruleout.web.items import check_name, read_classes
     from ruleout.web.items.names import unique
 
+    if "," not in text and not Path(text).suffix and not os.path.lexists(text):
+        raise ValueError(f"{text}: there is no such file; check the name, or write --classes A,B,C")
     if "," not in text or os.path.isfile(text):
         return read_classes(text)
     names = tuple(name.strip() for name in parse_names([text]))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ruleout.cli.common import FeaturesFrom, as_notes, tell
-from ruleout.cli.label.common import labelling, show
+from ruleout.cli.label.common import in_time, labelling, show
 
 if TYPE_CHECKING:
     from ruleout.learning.curves import Forecast, Point
+    from ruleout.learning.planning import Planned
     from ruleout.web.progress import Progress
 
 __all__ = ["plan"]
@@ -87,8 +88,11 @@ def _print_forecast(found: Forecast, progress: Progress) -> None:
         return
     more = max(0, found.questions - progress.answers)
     pace = progress.per_hour
-    hours = f", {more / pace:,.1f} hours at the pace of the last answers" if pace and more else ""
-    typer.echo(f"That is {more:,.0f} more than were answered{hours}.")
+    if not more:
+        typer.echo("So many were answered already.")
+        return
+    time = f", {in_time(3600 * more / pace)} at the pace of the last answers" if pace else ""
+    typer.echo(f"That is {_rounded(more)} more than were answered{time}.")
 
 
 def _in_words(found: Forecast) -> str:
@@ -96,19 +100,25 @@ def _in_words(found: Forecast) -> str:
 
     >>> from ruleout.learning.curves import Curve, Forecast
     >>> _in_words(Forecast(0.9, 1234, 900, math.inf, 0.8, Curve(0.05, 2.0, 0.5)))
-    'takes about 1,200 questions (8 of 10: 900 to without end).'
+    'takes about 1,200 questions (8 of 10: 900 or more).'
     """
-    low, high = (_rounded(value) for value in (found.low, found.high))
     if math.isinf(found.questions):
         share = f"{100 * found.reachable:.0f} of 100 curves that fit as well reach it"
         return f"is beyond the curve; {share}. Another model or better features may help."
-    return f"takes about {_rounded(found.questions)} questions (8 of 10: {low} to {high})."
+    return f"takes about {_rounded(found.questions)} questions (8 of 10: {_span(found)})."
+
+
+def _span(found: Forecast | Planned) -> str:
+    if math.isinf(found.low):
+        return _rounded(found.low)
+    upper = "or more" if math.isinf(found.high) else f"to {_rounded(found.high)}"
+    return f"{_rounded(found.low)} {upper}"
 
 
 def _rounded(value: float) -> str:
     """Return two digits of a number: more would be a lie."""
     if math.isinf(value):
-        return "without end"
+        return "not reached"
     unit = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return f"{round(value / unit) * unit:,}"
 
@@ -116,6 +126,11 @@ def _rounded(value: float) -> str:
 def _from_study(target: float, labels: int | None) -> None:
     from ruleout.learning.planning import label_ratio, study_plans
 
+    plans = study_plans(target)
+    if not plans:
+        raise ValueError(
+            "this copy holds no study to plan by; give a project that has some answers"
+        )
     if labels is not None:
         typer.echo(f"Where {labels:,} true labels would do, the study's ratios say:")
         for way in ("intersection", "answers", "no"):
@@ -127,12 +142,11 @@ def _from_study(target: float, labels: int | None) -> None:
     from rich.table import Table
 
     grid = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("data", "model", "learning from", "questions", "8 of 10"):
-        grid.add_column(column, justify="right" if column in ("questions", "8 of 10") else "left")
-    for one in study_plans(target):
-        found = one.forecast
-        span = f"{_rounded(found.low)} to {_rounded(found.high)}"
-        grid.add_row(one.data, one.model, _WAYS[one.way], _rounded(found.questions), span)
+    for column in ("data", "model", "learning from", "questions", "range"):
+        grid.add_column(column, justify="right" if column in ("questions", "range") else "left")
+    for one in plans:
+        asked = _rounded(one.questions)
+        grid.add_row(one.data, one.model, _WAYS[one.way], asked, _span(one))
     typer.echo(f"Questions until {target:g} in the study with a simulated annotator, 10 classes:")
     show(grid)
     typer.echo("Your data differ: give --labels N, or a project that has some answers.")

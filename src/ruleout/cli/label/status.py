@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ruleout.cli.common import tell
-from ruleout.cli.label.common import Place, labelling, show
+from ruleout.cli.label.common import Place, in_time, labelling, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,7 +52,7 @@ def _totals(opened: Project, log: list[LogRow]) -> Table:
         "answers": f"{done.given:,} of {done.wanted:,} wanted; {done.answers:,} with tests, "
         f"{done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
-        "time left": _time(done.seconds_left),
+        "time left": in_time(done.seconds_left),
         "contradictions": f"{wrong:,}",
     }
     grid = Table(box=None, show_header=False, pad_edge=False)
@@ -73,21 +73,6 @@ def _contradictions(opened: Project, log: Iterable[LogRow]) -> int:
 
 def _share(done: Progress) -> str:
     return f"{100 * done.given / done.wanted:.0f} %" if done.wanted else "0 %"
-
-
-def _time(seconds: float | None) -> str:
-    """Show a duration roughly.
-
-    >>> _time(90), _time(7300), _time(None)
-    ('2 minutes', '2.0 hours', 'unknown yet')
-    """
-    if seconds is None:
-        return "unknown yet"
-    if seconds == 0:
-        return "none"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:,.1f} hours"
 
 
 def _people(log: list[LogRow]) -> Table:

@@ -80,6 +80,10 @@ def users(
 def _invite(store: Store, action: Action, name: str, role: Role, origin: str) -> None:
     add = action is Action.add
     user = store.add_user(name, role.value) if add else store.user(name)
+    if user.disabled:
+        raise ValueError(
+            f"the account of {user.name!r} is closed; open it first: users PROJECT open NAME"
+        )
     token = store.invite(user.name, user.role)
     typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
     typer.echo(join_link(token, origin))

@@ -89,6 +89,12 @@ def label_file(folder: Path, ask: Request) -> Path:
     """Return the label file: the one asked for, or ``labels.csv`` in the folder."""
     file = folder / "labels.csv" if ask.labels_file is None else ask.labels_file
     if ask.labels_file is None and not file.is_file():
+        if (folder / "project.json").is_file():
+            raise DataError(
+                "this is a labelling project, not a folder of images",
+                "name no column with fit, evaluate and resolve; for other commands write its sets "
+                "with `ruleout label export`",
+            )
         raise DataError(
             "the folder has no file labels.csv",
             "name the label file with labels_file=... (--labels-file FILE)",

@@ -32,7 +32,8 @@ def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str])
     Columns ``item``, ``annotator`` and ``kind`` must be there. ``proposed`` (of a yes or a no),
     ``excluded`` (of a rule-out answer) and ``which`` hold class names, in CSV separated by ``|``.
     ``time`` (ISO 8601), ``seconds`` and ``took_ms`` may be there. Where there is a column
-    ``counts``, rows that do not count are left out, and so are undo rows.
+    ``counts``, rows that do not count are left out, and so are undo rows. A column ``id``, which
+    a log has, tells a project which answers are its own.
 
     Raises
     ------
@@ -84,6 +85,7 @@ def _answer(
         which=which[0] if which else None,
         time=time_of(cells.get("time"), column="time", **where),
         took_ms=seconds if seconds is not None else took,
+        logged=unescaped(cells["id"]) if isinstance(cells.get("id"), str) else None,
     )
 
 

@@ -26,6 +26,7 @@ class Earlier:
     """An answer that was given elsewhere, ready for the store.
 
     `id` follows from the content: importing a file twice brings the same answers, not new ones.
+    `logged` is its id in the log it comes from, so that a project knows its own answers again.
     `law` says that nobody knows how proposals were drawn, so that no risk relies on it.
     """
 
@@ -37,6 +38,7 @@ class Earlier:
     which: int | None = None
     time: datetime | None = None
     took_ms: int | None = None
+    logged: str | None = None
     law: str = IMPORTED
 
     @property

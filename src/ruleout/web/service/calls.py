@@ -5,13 +5,23 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 
 from starlette.requests import Request
 from starlette.types import Scope
 
 from ruleout.web.records import User
 
-__all__ = ["Call", "call_of", "csrf_of", "header", "of_scope", "peer", "wants_page"]
+__all__ = [
+    "Call",
+    "call_of",
+    "csrf_of",
+    "header",
+    "household",
+    "of_scope",
+    "peer",
+    "wants_page",
+]
 
 _KEY = "ruleout.call"
 
@@ -86,6 +96,19 @@ def peer(scope: Scope) -> str:
     """Return the address that the request came from."""
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def household(scope: Scope) -> str:
+    """Return what limits count as one address: of IPv6, the 2^64 that one customer has.
+
+    >>> household({"client": ("2001:db8:1:2:3:4:5:6", 1)}), household({"client": ("10.0.0.1", 1)})
+    ('2001:db8:1:2::', '10.0.0.1')
+    """
+    try:
+        address = IPv6Address(peer(scope))
+    except ValueError:
+        return peer(scope)
+    return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
 
 
 def wants_page(scope: Scope) -> bool:

@@ -12,13 +12,14 @@ from ruleout.web.errors import RefusedError
 from ruleout.web.items.names import storable
 from ruleout.web.records import User
 from ruleout.web.service.bodies import form_fields
-from ruleout.web.service.calls import Call, call_of, peer
+from ruleout.web.service.calls import Call, call_of, household, peer
 from ruleout.web.service.describing import described
 from ruleout.web.service.failures import LOG, one_line
 from ruleout.web.service.passwords import LONGEST, SHORTEST
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
 from ruleout.web.users import LONGEST as LONGEST_NAME
+from ruleout.web.users import folded
 
 __all__ = ["Doors"]
 
@@ -68,20 +69,21 @@ class Doors:
 
     async def login(self, request: Request) -> Response:
         """Begin a session for who knows the password; a failure says not what was wrong."""
-        call, address = call_of(request), peer(request.scope)
+        call, address = call_of(request), household(request.scope)
         fields = form_fields(call.body)
         name, password = fields.get("name", ""), fields.get("password", "")
         self._may_try(name, address)
         try:
-            user = await self._passwords.slowly(self._known, name, password)
+            known = await self._passwords.slowly(self._known, name, password)
         except Exception:  # not a wrong password: the database failed, or too many wait
             self._give_back(name, address)
             raise
-        if user is None:
-            LOG.warning("login of %s from %s failed", one_line(name), one_line(address))
+        if known is None:
+            sender = one_line(peer(request.scope))
+            LOG.warning("login of %s from %s failed", one_line(name), sender)
             return self._login_page(call, name, _WRONG, 401)
         self._give_back(name, address)
-        return await to_thread.run_sync(self._let_in, call, user)
+        return await to_thread.run_sync(self._let_in, call, *known)
 
     def _may_try(self, name: str, address: str) -> None:
         """Count an attempt as a failure until it succeeds, so that many at once are counted."""
@@ -94,15 +96,16 @@ class Doors:
         self._service.by_name.give_back(_folded(name))
         self._service.by_address.give_back(address)
 
-    def _known(self, name: str, password: str) -> User | None:
-        """Return who it is; it takes as long where there is nobody of that name."""
+    def _known(self, name: str, password: str) -> tuple[User, str] | None:
+        """Return who it is and their hash; it takes as long where there is nobody of that name."""
         user, kept = self._kept(name)
         fits = len(password) <= LONGEST and self._passwords.fits(password, kept)
         if not fits or user is None or kept is None or user.disabled:
             return None
         if self._passwords.is_stale(kept):
-            self._store.rehash(user, self._passwords.hash(password))
-        return user
+            before, kept = kept, self._passwords.hash(password)
+            self._store.rehash(user, kept, before=before)
+        return user, kept
 
     def _kept(self, name: str) -> tuple[User | None, str | None]:
         if not 1 <= len(name) <= LONGEST_NAME or not storable(name):
@@ -112,12 +115,12 @@ class Doors:
         except RefusedError:  # nobody can have that name
             return None, None
 
-    def _let_in(self, call: Call, user: User) -> Response:
-        """Begin a session; the one that the browser had before ends."""
+    def _let_in(self, call: Call, user: User, kept: str | None = None) -> Response:
+        """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
         if call.token is not None:
             self._store.end(call.token)
         now, hours = self._service.now(), self._service.options.session_hours
-        token = self._store.begin(user, hours=hours, now=now)
+        token = self._store.begin(user, hours=hours, password_hash=kept, now=now)
         response = RedirectResponse("/", 303)
         self._service.cookie.write(response, token, secure=call.origin.startswith("https:"))
         return response
@@ -152,7 +155,7 @@ class Doors:
 
     def _invited(self, request: Request, token: str) -> User:
         """Return who was invited; guessing is limited like guessing passwords is."""
-        address = peer(request.scope)
+        address = household(request.scope)
         if wait := self._service.by_address.take(address):
             sentence = f"too many invite links were wrong; wait {wait} s and try again"
             raise ProblemError("rate", sentence, {"retry-after": str(wait)})
@@ -176,8 +179,8 @@ class Doors:
 
 
 def _folded(name: str) -> str:
-    """One key for all ways to write a name, of bounded length."""
-    return name[: LONGEST_NAME + 1].casefold()
+    """One key for all ways to write a name that the store takes for the same, of bounded length."""
+    return folded(name[: LONGEST_NAME + 1])
 
 
 def _fault(password: str, again: str) -> str | None:

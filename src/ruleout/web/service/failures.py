@@ -78,7 +78,8 @@ class Failures:
         where = f"{one_line(scope['method'])} {one_line(_path(scope))}"
         what = problem.reason if problem.status < 500 else _cause(error)
         level = logging.ERROR if problem.status >= 500 else logging.INFO
-        LOG.log(level, "%d %s by %s from %s: %s", problem.status, where, who, peer(scope), what)
+        sender = f"{who} from {one_line(peer(scope))}"
+        LOG.log(level, "%d %s by %s: %s", problem.status, where, sender, what)
         if problem.reason == "failure":
             LOG.debug("where it failed", exc_info=error)
 

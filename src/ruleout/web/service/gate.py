@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ruleout.web.records import User
 from ruleout.web.service import access, bodies, origins
 from ruleout.web.service.access import Rule
-from ruleout.web.service.calls import Call, csrf_of, header, peer
+from ruleout.web.service.calls import Call, csrf_of, header, household
 from ruleout.web.service.headers import guarded
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
@@ -74,7 +74,7 @@ class Gate:
 
     async def _user(self, scope: Scope, token: str | None) -> User:
         user = None if token is None else await to_thread.run_sync(self._session, token)
-        key = peer(scope) if user is None else user.id
+        key = household(scope) if user is None else user.id
         if wait := self._service.requests.take(key):
             sentence = f"too many requests; wait {wait} s"
             raise ProblemError("rate", sentence, {"retry-after": str(wait)})

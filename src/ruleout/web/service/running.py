@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from errno import EADDRNOTAVAIL
 from ipaddress import ip_address
 from pathlib import Path
 from signal import SIGINT, SIGTERM
@@ -17,6 +18,7 @@ import uvicorn
 from ruleout.web.errors import StoreError
 from ruleout.web.service.app import make_app
 from ruleout.web.service.options import LOOPBACK, Options
+from ruleout.web.service.patience import Impatient
 from ruleout.web.store import Store
 
 __all__ = ["serve"]
@@ -53,6 +55,7 @@ def serve(
         chosen = replace(chosen, hosts=LOOPBACK)
     config = uvicorn.Config(
         make_app(store, images=images, options=chosen),
+        http=Impatient,
         server_header=False,
         proxy_headers=chosen.behind_proxy,
         forwarded_allow_ips=chosen.proxies,
@@ -110,7 +113,10 @@ def _listener(host: str, port: int) -> socket.socket:
         listener = socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         problem = f"cannot listen on {host!a} port {port} ({error})"
-        raise StoreError(problem, "choose another --port, or stop what uses it") from None
+        remedy = "choose another --port, or stop what uses it"
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", 0) == EADDRNOTAVAIL:
+            remedy = "give --host an address of this machine, or 0.0.0.0 for all"
+        raise StoreError(problem, remedy) from None
     # Connections inherit it. Without, each answer may wait 40 ms for the client to confirm.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

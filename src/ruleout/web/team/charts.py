@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -83,7 +83,8 @@ def _curve(grown: Growth, kind: str, size: tuple[float, float]) -> Markup:
         tag("text", count(value), x=x(moments[-1]) + 8, y=spot + 4, class_="end")
         for value, spot in zip(last, spots, strict=True)
     ]
-    below = time_ticks(grown.times[0], grown.times[-1], 8 if kind == "wide" else 4)
+    until = grown.times[0] + timedelta(seconds=end - begin)
+    below = time_ticks(grown.times[0], until, 8 if kind == "wide" else 4)
     parts = [
         across(y, rows, x.start, x.end),
         along(x, [(at.timestamp(), label) for at, label in below], y.start, "Time (UTC)"),
