@@ -131,6 +131,14 @@ def test_the_reproduction_is_what_the_ledgers_say(tmp_path: Path) -> None:
         assert file.read_bytes() == (ROOT / "results" / file.name).read_bytes()
 
 
+def test_the_study_of_labelling_is_what_was_measured() -> None:
+    """`python docs/study.py` writes the tables of the page."""
+    from ruleout.learning.study import read_study
+
+    page = (ROOT / "docs" / "labelling-study.md").read_text()
+    assert page == _script("study")["document"](read_study())
+
+
 def test_what_the_issue_asks_of_the_results() -> None:
     """Every cell is there once, and agrees with the paper as often as it must."""
     import csv
