@@ -15,9 +15,9 @@ from web.logs import row, simulated
 from web.made import Make, at, make_items, said
 from web.teams import START, TEAM, Member, label, project
 
+from ruleout.labels.chisquare import Test as ChiSquare
 from ruleout.web import Store, team
 from ruleout.web.team import TeamView, numbers, reading, team_view
-from ruleout.web.team import Test as ChiSquare
 from ruleout.web.team.columns import Columns, columns
 from ruleout.web.team.draws import sentence
 from ruleout.web.team.times import time_ticks

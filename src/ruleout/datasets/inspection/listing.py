@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ruleout.datasets.inspection.counting import count_by_size, some_rows
 from ruleout.datasets.inspection.findings import Finding
 from ruleout.datasets.inspection.pairing import pairs
-from ruleout.datasets.inspection.uniformity import EXPECTED, Shares, Test, marginals, same
+from ruleout.datasets.inspection.uniformity import Shares, marginals, same
+from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.sets import LabelSets

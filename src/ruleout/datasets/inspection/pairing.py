@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.inspection.counting import Counts
-from ruleout.datasets.inspection.uniformity import EXPECTED, Shares, Test, both
+from ruleout.datasets.inspection.uniformity import Shares, both
+from ruleout.labels.chisquare import EXPECTED, Test
 
 __all__ = ["PairTest", "pairs"]
 

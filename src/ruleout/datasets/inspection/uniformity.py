@@ -34,28 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.inspection.counting import Counts
+from ruleout.labels.chisquare import EXPECTED, Test
 
-__all__ = ["EXPECTED", "Shares", "Test", "both", "given_truth", "marginals", "same"]
+__all__ = ["Shares", "both", "given_truth", "marginals", "same"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
-
-EXPECTED = 5.0  # counts that a chi-square test needs to expect
-
-
-@dataclass(frozen=True)
-class Test:
-    """A chi-square statistic, its degrees of freedom, and how likely a larger one is."""
-
-    statistic: float
-    freedom: int
-
-    @property
-    def p(self) -> float:
-        """The p-value."""
-        from scipy.special import chdtrc
-
-        return float(chdtrc(self.freedom, self.statistic))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from ruleout.web.team.knowledge import Clash, Knowledge, clashes, knowledge
 from ruleout.web.team.page import team_view
 from ruleout.web.team.people import Annotator, annotators, paces
 from ruleout.web.team.rest import Team, decided_by_all, inferred_by_all
-from ruleout.web.team.uniformity import Test, Uniformity, uniformity
+from ruleout.web.team.uniformity import Uniformity, uniformity
 from ruleout.web.team.views import TeamView
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Rate",
     "Team",
     "TeamView",
-    "Test",
     "Uniformity",
     "annotators",
     "clashes",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from ruleout.labels.chisquare import Test
 from ruleout.report import Histogram
 from ruleout.report.formats import count
 from ruleout.web.records import Settings
 from ruleout.web.team import charts
-from ruleout.web.team.uniformity import Test, Uniformity
+from ruleout.web.team.uniformity import Uniformity
 from ruleout.web.team.views import DrawView, named, shortened
 
 __all__ = ["draw_view", "sentence"]

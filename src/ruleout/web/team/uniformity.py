@@ -18,27 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
+from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.web.team.columns import Columns, Rows, Whole, columns, keys
 
-__all__ = ["Test", "Uniformity", "uniformity"]
+__all__ = ["Uniformity", "uniformity"]
 
 Vector = NDArray[np.float64]
-_EXPECTED = 5.0  # counts that a chi-square test needs to expect
-
-
-@dataclass(frozen=True)
-class Test:
-    """A chi-square statistic, its degrees of freedom, and how likely a larger one is."""
-
-    statistic: float
-    freedom: int
-
-    @property
-    def p(self) -> float:
-        """The p-value."""
-        return float(chdtrc(self.freedom, self.statistic))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +92,7 @@ def _cells(observed: NDArray[np.intp], expected: Vector) -> Iterator[tuple[float
     seen = mean = 0.0
     for count, share in zip(observed.tolist(), expected.tolist(), strict=True):
         seen, mean = seen + count, mean + share
-        if mean >= _EXPECTED:
+        if mean >= EXPECTED:
             done.append((seen, mean))
             seen = mean = 0.0
     if done and (seen or mean):
@@ -119,9 +105,9 @@ def _classes(sizes: NDArray[np.intp], counts: NDArray[np.intp]) -> Test | None:
     k = len(sizes)
     s = np.arange(k)
     spread = sizes * s * (k - s) / (k * (k - 1))
-    thick = (sizes * np.minimum(s, k - s) / k >= _EXPECTED) & (s > 0)
+    thick = (sizes * np.minimum(s, k - s) / k >= EXPECTED) & (s > 0)
     groups = [(counts[one], spread[one]) for one in np.flatnonzero(thick)]
-    if (spread[~thick]).sum() >= _EXPECTED:
+    if (spread[~thick]).sum() >= EXPECTED:
         groups.append((counts[~thick].sum(0), spread[~thick].sum()))
     statistic = sum(float(((seen - seen.mean()) ** 2).sum() / over) for seen, over in groups)
     return Test(statistic, len(groups) * (k - 1)) if groups else None
