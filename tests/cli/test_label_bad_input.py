@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from cli.labelled import make_answered, make_images, make_project, run
 
+from ruleout.labels import atomic
 from ruleout.web import folder as folders
-from ruleout.web import making
 
 # ---------------------------------------------------------------------- init
 
@@ -145,7 +145,7 @@ def full(*_: object, **__: object) -> Any:
         (Path, "mkdir"),
         (folders, "_private"),
         (folders, "write_card"),
-        (making, "_sync"),
+        (atomic, "_sync"),
         (Path, "rename"),
     ],
 )

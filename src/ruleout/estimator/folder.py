@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, NoReturn
 
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +15,7 @@ from torch import nn
 from ruleout.estimator.cards import FORMAT, card_bytes, class_list, parse, settings
 from ruleout.estimator.rebuilding import rebuild
 from ruleout.estimator.tensors import weights_bytes
+from ruleout.labels.atomic import atomic_folder
 from ruleout.labels.errors import InputError
 
 __all__ = ["CARD", "WEIGHTS", "check_place", "load", "save"]
@@ -31,19 +30,9 @@ def save(clf: Any, path: str | Path, reading: Mapping[str, Any]) -> None:
     target = check_place(path)
     weights = weights_bytes(clf.module_)
     content = {WEIGHTS: weights, CARD: card_bytes(_card(clf, reading, weights))}
-    part = target.parent / f".ruleout-{token_hex(8)}"
-    try:
-        part.mkdir()
+    with atomic_folder(target, _move) as part:
         for name, data in content.items():
             _write(part / name, data)
-        _sync(part)
-        _move(part, target)
-    except OSError as error:
-        error.filename = str(target)  # the hidden name would puzzle
-        raise
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    _sync(target.parent)
 
 
 def check_place(path: str | Path) -> Path:
@@ -105,16 +94,6 @@ def _write(file: Path, data: bytes) -> None:
         out.write(data)
         out.flush()
         os.fsync(out.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names in a folder to disk, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _move(part: Path, target: Path) -> None:

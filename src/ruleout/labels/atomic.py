@@ -1,16 +1,17 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
-__all__ = ["atomic_write"]
+__all__ = ["atomic_folder", "atomic_write"]
 
 
 @contextmanager
@@ -47,3 +48,42 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         if file.exists():
             shutil.copymode(file, part)
         os.replace(part, file)
+
+
+@contextmanager
+def atomic_folder(
+    target: Path, move: Callable[[Path, Path], object] = Path.rename
+) -> Iterator[Path]:
+    """Yield a hidden folder to fill; `move` gives it its name only when the block ends well.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with atomic_folder(Path(place, "new")) as part:
+    ...         _ = (part / "a.txt").write_text("whole")
+    ...     [file.name for file in Path(place, "new").iterdir()]
+    ['a.txt']
+    """
+    part = target.parent / f".ruleout-{token_hex(8)}"
+    try:
+        part.mkdir()
+        yield part
+        _sync(part)
+        move(part, target)
+    except OSError as error:
+        if str(part) in str(error.filename or part):
+            error.filename, error.filename2 = str(target), None  # the hidden name would puzzle
+        raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    _sync(target.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

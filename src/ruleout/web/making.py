@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from secrets import token_hex
 
+from ruleout.labels.atomic import atomic_folder
 from ruleout.labels.errors import InputError
 
 __all__ = ["whole_folder"]
@@ -29,22 +28,14 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     ...     [file.name for file in Path(place, "new").iterdir()]
     ['a.txt']
     """
-    target = _free(path)
-    part = target.parent / f".ruleout-{token_hex(8)}"
-    try:
-        part.mkdir()
+    with atomic_folder(_free(path), _take) as part:
         yield part
-        _sync(part)
-        if target.exists():
-            target.rmdir()  # empty, or this raises
-        part.rename(target)
-    except OSError as error:
-        if str(part) in str(error.filename or part):
-            error.filename, error.filename2 = str(target), None  # the hidden name would puzzle
-        raise
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    _sync(target.parent)
+
+
+def _take(part: Path, target: Path) -> None:
+    if target.exists():
+        target.rmdir()  # empty, or this raises
+    part.rename(target)
 
 
 def _free(path: str | Path) -> Path:
@@ -56,13 +47,3 @@ def _free(path: str | Path) -> Path:
     if target.is_dir() and any(target.iterdir()):
         raise InputError("the folder is not empty", "give the name of a new one", file=target)
     return target
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names in a folder to disk, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
