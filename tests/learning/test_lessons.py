@@ -197,7 +197,13 @@ def test_classes_that_were_clicked_away_are_no_random_questions(tmp_path: Path) 
             project.store.answer(ann, reply)
         with pytest.raises(InputError, match="teaches by 'answers'; try --how intersection"):
             read_lesson(project, "answers")
-        assert read_lesson(project).target.to_lists() == [["one", "two"]] * 3  # type: ignore[union-attr]
+        lesson = read_lesson(project)
+        assert lesson.target.to_lists() == [["one", "two"]] * 3  # type: ignore[union-attr]
+        assert "Classes that people clicked away were not drawn at random" in lesson.notes[0]
+
+
+def test_answers_to_random_sets_need_no_warning(images: Any) -> None:
+    assert not any("at random" in note for note in read_lesson(images).notes)
 
 
 def test_an_unknown_way_is_named(rows: Any) -> None:

@@ -16,6 +16,7 @@ from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.learning.evidence import Evidence, part, said
 from ruleout.learning.features import read_features
 from ruleout.web.exporting import Contradiction, known, weights
+from ruleout.web.exporting.evidence import standing
 from ruleout.web.folder import Project
 
 __all__ = ["USUAL", "How", "Lesson", "read_lesson"]
@@ -76,6 +77,11 @@ def read_lesson(
     items = {item.name: item for item in evidence.items}
     table = read_features(project, [items[name] for name in names], source, **reading)
     notes = said(wrong, "they are left out")
+    if any(row.kind == "excluded" for row in standing(evidence.log)):
+        notes.append(
+            "Classes that people clicked away were not drawn at random: the accuracy estimated "
+            "from them may be wrong."
+        )
     weight = None
     if evidence.tests:
         weight = _weight(evidence, target, names)
