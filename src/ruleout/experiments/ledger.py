@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ __all__ = ["RETRIES", "Failure", "Ledger"]
 #: How often a task that failed is tried again.
 RETRIES = 3
 
+_PATIENCE = 60  # seconds that one waits for others who write
 _SCHEMA = 1
 _SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
 _TABLES = """
@@ -98,10 +100,13 @@ class Ledger:
                 "there is no such ledger", "run `ruleout paper` first, or check the name", file=path
             )
         with self._told():
-            self._database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
         try:
             self._check()
             self._open()
+        except sqlite3.OperationalError as error:
+            self._database.close()
+            raise self._unusable(error) from None
         except sqlite3.DatabaseError as error:
             self._database.close()
             raise InputError(
@@ -124,7 +129,7 @@ class Ledger:
             )  # fmt: skip
 
     def _open(self) -> None:
-        self._database.execute("PRAGMA journal_mode = WAL")
+        self._keep_a_journal()
         self._database.execute("PRAGMA synchronous = FULL")  # what is acknowledged is on disk
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._writing():
@@ -133,6 +138,18 @@ class Ledger:
                     self._database.execute(statement)
                 self._database.execute(f"PRAGMA application_id = {_SIGN}")
                 self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
+
+    def _keep_a_journal(self) -> None:
+        """Go on trying: of two processes that open at once, SQLite lets only one wait."""
+        end = monotonic() + _PATIENCE
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > end:
+                    raise
+                sleep(0.02)
 
     # ------------------------------------------------------------------ tasks
 
@@ -278,11 +295,14 @@ class Ledger:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise InputError(
-                f"the ledger cannot be used ({error})",
-                "check the disk and the permissions, then run the same command again",
-                file=self.path,
-            ) from None
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: sqlite3.OperationalError) -> InputError:
+        return InputError(
+            f"the ledger cannot be used ({error})",
+            "check the disk and the permissions, then run the same command again",
+            file=self.path,
+        )
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
