@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -122,10 +123,10 @@ def _sweep(db: Connection, table: Table, now: datetime) -> None:
     db.execute(delete(table).where(table.c.token.in_(over)))
 
 
-SESSION = (
-    select(people, sessions.c.began, sessions.c.expires, sessions.c.seconds)
+_SESSIONS = (
+    select(people, sessions.c.token, sessions.c.began, sessions.c.expires, sessions.c.seconds)
     .join(sessions, sessions.c.user == people.c.id)
-    .where(sessions.c.token == bindparam("token"))
+    .where(sessions.c.token.in_(bindparam("tokens", expanding=True)))
 )
 _LENGTHEN = (
     update(sessions)
@@ -134,11 +135,17 @@ _LENGTHEN = (
 )
 
 
-def look(db: Connection, token: str, now: datetime) -> tuple[User | None, datetime | None]:
-    """Return whose session it is, and until when it now lasts where that is worth writing."""
-    row = db.execute(SESSION, {"token": digest(token)}).first()
-    if row is None or row.disabled or row.expires <= now:
-        return None, None
+def look(
+    db: Connection, tokens: Sequence[str], now: datetime
+) -> list[tuple[User | None, datetime | None]]:
+    """Return whose each session is, and until when it now lasts where that is worth writing."""
+    digests = [digest(token) for token in tokens]
+    rows = db.execute(_SESSIONS, {"tokens": sorted({*digests})})
+    alive = {row.token: row for row in rows if not row.disabled and row.expires > now}
+    return [_seen(alive[one], now) if one in alive else (None, None) for one in digests]
+
+
+def _seen(row: Row[Any], now: datetime) -> tuple[User, datetime | None]:
     until = _until(row, now)
     return users.made(row), until if until - row.expires >= _RARELY else None
 

@@ -7,6 +7,7 @@ was not given away still counts, and however a clock jumps, a slot takes one ans
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
@@ -18,7 +19,7 @@ from ruleout.web.errors import RefusedError
 from ruleout.web.records import IMPORTED, Receipt, Reply
 from ruleout.web.schema import key
 
-__all__ = ["Answering"]
+__all__ = ["Answering", "answer_row"]
 
 
 @dataclass(frozen=True)
@@ -135,17 +136,22 @@ class Answering:
         status: str | None = None,
         undoes: str | None = None,
     ) -> int:
-        reply, about = self.reply, None if question is None else question.id
-        row = {
-            "id": reply.id, "user": self.desk.user, "question": about,
-            "kind": reply.kind, "excluded": tuple(sorted(set(reply.excluded))),
-            "which": reply.which, "undoes": undoes, "late": late,
-            "status": status or ("late" if late else "recorded"),
-            "took_ms": replies.took(reply.took_ms), "sent": replies.sent(reply.sent),
-            "received": self.desk.now, "content": replies.content(reply),
+        about = None if question is None else question.id
+        row = answer_row(self.reply, self.desk.user, about, self.desk.now) | {
+            "undoes": undoes, "late": late, "status": status or ("late" if late else "recorded"),
         }  # fmt: skip
         return int(self.desk.db.execute(queries.ADD_ANSWER, row).scalar_one())
 
     def _told(self, status: Any, question: Row[Any] | None) -> Receipt:
         place = {} if question is None else {"item": question.item, "question": question.id}
         return Receipt(id=self.reply.id, status=status, **place)
+
+
+def answer_row(reply: Reply, user: int, question: int | None, now: datetime) -> dict[str, Any]:
+    """Return the row of a reply that counts."""
+    return {
+        "id": reply.id, "user": user, "question": question, "kind": reply.kind,
+        "excluded": tuple(sorted(set(reply.excluded))), "which": reply.which, "undoes": None,
+        "late": False, "status": "recorded", "took_ms": replies.took(reply.took_ms),
+        "sent": replies.sent(reply.sent), "received": now, "content": replies.content(reply),
+    }  # fmt: skip

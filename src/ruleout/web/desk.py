@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row
 
-from ruleout.web import queries, users
+from ruleout.web import bulk, queries, users
 from ruleout.web.proposals import Proposer
 from ruleout.web.records import Settings
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "held"]
 
 
 class Desk:
@@ -69,15 +69,20 @@ class Desk:
 
     def hold(self, place: Any, question: int | None, answer: int | None = None) -> None:
         """Give the slot of a question to this annotator; to nobody where there is none."""
-        mine = question is not None
-        self._slots.append({
-            "at_item": place.item, "at_round": place.round, "question": question,
-            "holder": self.user if mine else None, "expires": self.until if mine else None,
-            "answer": answer,
-        })  # fmt: skip
+        self._slots.append(held(place, self.user, self.until, question, answer))
 
     def write(self) -> None:
         """Write down what changed hands."""
-        if self._slots:
-            self.db.execute(queries.HOLD, self._slots)
+        bulk.hold(self.db, self._slots)
         self._slots = []
+
+
+def held(
+    place: Any, user: int, until: datetime, question: int | None, answer: int | None = None
+) -> dict[str, Any]:
+    """Return what a slot becomes: a user's, with a question of theirs; nobody's without."""
+    mine = question is not None
+    return {
+        "at_item": place.item, "at_round": place.round, "question": question,
+        "holder": user if mine else None, "expires": until if mine else None, "answer": answer,
+    }  # fmt: skip

@@ -7,23 +7,20 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc
+from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
-from ruleout.web.batches import Batches, Job
 from ruleout.web.errors import StoreError, UnavailableError
 from ruleout.web.turns import Turns
 
-__all__ = ["Database"]
-
-T = TypeVar("T")
+__all__ = ["Database", "one_by_one"]
 
 #: How long a writer waits for another process, in milliseconds.
 PATIENCE = 60_000
@@ -31,6 +28,7 @@ PATIENCE = 60_000
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, Turns] = {}
 _CONNECTIONS = 20  # writers at a time; on a busy machine 10 were slower (two runs of each)
+_CROSSED = ("40001", "40P01")  # PostgreSQL's for transactions in each other's way
 _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
 
 
@@ -43,11 +41,15 @@ class Database:
         if self.url.get_backend_name() == "sqlite":
             self.file = Path(str(self.url.database)).absolute()
         self._writers = _writers(self.file)
-        self._batches = Batches(self._run)
         self.engine = _engine(self.url)
         event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
         if self.file:
             event.listen(self.engine, "begin", _begin)
+
+    @property
+    def lanes(self) -> int:
+        """How many batches of turns are worth doing at a time."""
+        return 1 if self.file else 2
 
     @property
     def name(self) -> str:
@@ -59,25 +61,6 @@ class Database:
         """Everything inside, on disk when the block ends, or nothing."""
         with self._writers, _translated(), self.engine.begin() as connection:
             yield connection
-
-    def do(self, work: Callable[[Connection], T]) -> T:
-        """Do small work in a transaction; with SQLite, whoever waits shares one."""
-        if self.file:
-            return self._batches.do(work)
-        with self.writing() as connection:
-            return work(connection)
-
-    def _run(self, jobs: Sequence[Job[Any]]) -> None:
-        try:
-            with self.writing() as connection:
-                if len(jobs) == 1:
-                    jobs[0].run(connection)
-                else:
-                    for job in jobs:
-                        _apart(connection, job)
-        except BaseException as error:  # nothing of all this was written
-            for job in jobs:
-                job.fail(error)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -105,10 +88,14 @@ class Database:
         if not self.file:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
 
-    def settle(self, connection: Connection) -> None:
-        """Tell PostgreSQL how much was loaded just now, or it plans for empty tables."""
+    def settle(self, connection: Connection, *tables: Table) -> None:
+        """Tell PostgreSQL how much was loaded just now, or it plans for empty tables.
+
+        Name no table that is empty: as long as PostgreSQL has not looked, it plans for some rows;
+        a plan for none would be kept for a minute or more while they come in.
+        """
         if not self.file:
-            connection.exec_driver_sql("ANALYZE")
+            connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in tables)}")
 
     def damage(self, connection: Connection) -> list[str]:
         """Return what the database itself says is broken; empty: nothing."""
@@ -180,18 +167,6 @@ def _change_journal(connection: Connection) -> None:
             sleep(0.02)
 
 
-def _apart(connection: Connection, job: Job[Any]) -> None:
-    """Run one job of several: where it raises, nothing of it is written and the others go on."""
-    connection.exec_driver_sql("SAVEPOINT job")
-    try:
-        with _translated():
-            job.run(connection)
-    except Exception as error:
-        connection.exec_driver_sql("ROLLBACK TO job")
-        job.fail(error)
-    connection.exec_driver_sql("RELEASE job")
-
-
 @contextmanager
 def _translated() -> Iterator[None]:
     """Say that the database failed in one sentence; a broken constraint is told apart."""
@@ -205,3 +180,10 @@ def _translated() -> Iterator[None]:
             f"the database failed ({cause[0] if cause else type(error).__name__});"
             " nothing was acknowledged, try again"
         ) from error
+
+
+def one_by_one(error: Exception) -> bool:
+    """Tell whether what failed for many may go well for each: not where the database is down."""
+    cause = error.__cause__ if isinstance(error, UnavailableError) else None
+    crossed = getattr(getattr(cause, "orig", None), "sqlstate", None) in _CROSSED
+    return crossed or not isinstance(cause, OperationalError | exc.TimeoutError)

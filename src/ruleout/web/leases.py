@@ -7,6 +7,7 @@ Gold questions come in between at the project's rate, each item once per annotat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,14 +16,15 @@ from sqlalchemy import Row
 
 from ruleout.web import queries
 from ruleout.web.desk import Desk
-from ruleout.web.proposals import chance
-from ruleout.web.records import Question
+from ruleout.web.proposals import Proposal, chance
+from ruleout.web.records import Mode, Question, Settings
 
-__all__ = ["MOST", "Asking"]
+__all__ = ["MOST", "Asking", "gold_is_due", "question_of", "question_row"]
 
 #: The most questions somebody may have open through one request.
 MOST = 100
 
+_OF_QUESTION = ("id", "item", "user", "round", "mode", "proposed", "law", "seed", "gold")
 _GOLD = 1  # tells the draw of "gold or not" from every other draw
 
 
@@ -42,9 +44,9 @@ class Asking:
     def _still_open(self, row: Row[Any]) -> Question:
         """Return an open question; a lease that ran out begins anew."""
         if row.expires > self.desk.now:
-            return _question(row, row.expires)
+            return question_of(row._mapping, row.expires)
         self.desk.hold(row, row.id)
-        return _question(row, self.desk.until)
+        return question_of(row._mapping, self.desk.until)
 
     # ------------------------------------------------------------------ what is next
 
@@ -61,8 +63,7 @@ class Asking:
         if not settings.gold_rate:
             return False
         last = self.desk.row(queries.LAST_QUESTION)
-        draw = (settings.seed, _GOLD, self.desk.user, (last and last[0]) or 0)
-        return chance(*draw) < settings.gold_rate
+        return gold_is_due(settings, self.desk.user, last and last[0])
 
     def _gold(self) -> Row[Any] | None:
         """Take a round of a gold item, a further one where all are taken."""
@@ -85,7 +86,7 @@ class Asking:
             question = self._ask(slot)
         else:
             row = self.desk.db.execute(queries.QUESTION, {"question": slot.earlier}).one()
-            question = _question(row, self.desk.until)
+            question = question_of(row._mapping, self.desk.until)
         self.desk.hold(slot, question.id)
         self.desk.write()
         return question
@@ -95,18 +96,27 @@ class Asking:
         if slot.test:
             gold = desk.db.execute(queries.GOLD_CLASS, {"item": slot.item}).scalar_one()
         drawn = desk.proposer.proposal(slot.item, slot.round, gold)
-        row = {
-            "item": slot.item, "user": desk.user, "round": slot.round, "gold": slot.test,
-            "mode": desk.settings.mode, "proposed": drawn.classes, "law": drawn.law,
-            "seed": drawn.seed,
-        }  # fmt: skip
-        more = {"size": len(drawn.classes), "given": desk.now}
-        number = desk.db.execute(queries.ADD_QUESTION, row | more).scalar_one()
-        return Question(id=number, expires=desk.until, **row)
+        row = question_row(slot, desk.user, drawn, desk.settings.mode, desk.now)
+        number = desk.db.execute(queries.ADD_QUESTION, row).scalar_one()
+        return question_of(row | {"id": number}, desk.until)
 
 
-def _question(row: Row[Any], expires: datetime) -> Question:
-    return Question(
-        id=row.id, item=row.item, user=row.user, round=row.round, mode=row.mode,
-        proposed=row.proposed, law=row.law, seed=row.seed, gold=row.gold, expires=expires,
-    )  # fmt: skip
+def gold_is_due(settings: Settings, user: int, last: int | None) -> bool:
+    """Tell whether the question after the user's last one is a gold one."""
+    return chance(settings.seed, _GOLD, user, last or 0) < settings.gold_rate
+
+
+def question_row(
+    slot: Row[Any], user: int, drawn: Proposal, mode: Mode, now: datetime
+) -> dict[str, Any]:
+    """Return the row of a question about the item of a slot."""
+    return {
+        "item": slot.item, "user": user, "round": slot.round, "gold": slot.test, "mode": mode,
+        "proposed": drawn.classes, "size": len(drawn.classes), "law": drawn.law,
+        "seed": drawn.seed, "given": now,
+    }  # fmt: skip
+
+
+def question_of(row: Mapping[Any, Any], expires: datetime) -> Question:
+    """Return the question of a row."""
+    return Question(expires=expires, **{name: row[name] for name in _OF_QUESTION})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ruleout.web import accounts, users
@@ -99,12 +100,22 @@ class People:
 
         Each use makes it last longer, written down once a minute, up to 30 days after it began.
         """
-        with self._database.looking() as db:
-            user, until = accounts.look(db, token, moment(now))
+        user, until = self.sessions([token], now)[0]
         if until is not None:
-            with self._database.writing() as db:
-                accounts.lengthen(db, token, until)
+            self.lengthen(token, until)
         return user
+
+    def sessions(
+        self, tokens: Sequence[str], now: datetime | None = None
+    ) -> list[tuple[User | None, datetime | None]]:
+        """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
+        with self._database.looking() as db:
+            return accounts.look(db, tokens, moment(now))
+
+    def lengthen(self, token: str, until: datetime) -> None:
+        """Let a session that is alive last until then."""
+        with self._database.writing() as db:
+            accounts.lengthen(db, token, until)
 
     def end(self, token: str) -> None:
         """End a session."""

@@ -18,6 +18,7 @@ from ruleout.web.errors import RefusedError, StoreError
 from ruleout.web.proposals import capped_law
 from ruleout.web.records import Item, Settings, User
 from ruleout.web.replies import storable
+from ruleout.web.rounds import in_chunks
 from ruleout.web.schema import items as table
 from ruleout.web.schema import key, project, questions, slots
 
@@ -28,6 +29,7 @@ __all__ = [
     "item_for",
     "items",
     "read_settings",
+    "some_items",
     "write_settings",
 ]
 
@@ -131,6 +133,12 @@ def items(db: Connection, first: int, last: int | None) -> Iterator[tuple[int, I
 def item(db: Connection, number: int) -> Item:
     """Return one item."""
     return _found(db.execute(_ITEM, {"item": key(number)}).first(), number)
+
+
+def some_items(db: Connection, numbers: Iterable[int]) -> dict[int, Item]:
+    """Return the items of these numbers."""
+    rows = in_chunks(db, select(table), table.c.id, numbers)
+    return {row.id: _item(row) for row in rows}
 
 
 def item_for(db: Connection, user: User, number: int) -> Item:

@@ -32,25 +32,32 @@ __all__ = [
     "ADD_QUESTION",
     "ADD_SLOT",
     "ADD_UNDONE",
+    "ASKED",
     "EXPIRED",
     "FREE",
+    "FREE_FOR_MANY",
     "GOLD_CLASS",
     "GOLD_ITEM",
     "GOLD_SLOT",
     "HOLD",
+    "KNOWN",
     "LAST_ANSWER",
     "LAST_QUESTION",
+    "LAST_QUESTIONS",
     "LAST_ROUND",
     "OPEN",
+    "OPEN_OF_MANY",
     "QUESTION",
     "REPLY",
     "SENDER",
     "STANDING",
     "STANDING_ON",
     "USER",
+    "USERS",
 ]
 
 _user: Any = bindparam("user")
+_users: Any = bindparam("users", expanding=True)
 _now: Any = bindparam("now", type_=Moment())
 
 
@@ -107,25 +114,49 @@ SENDER = (
     .with_for_update(of=users, key_share=True)
 )  # fmt: skip
 
+#: The same for many users, who are locked in one order, so that no two wait for each other.
+USERS = (
+    select(users).where(users.c.id.in_(_users)).order_by(users.c.id).with_for_update(key_share=True)
+)
+KNOWN = select(answers.c.id).where(answers.c.id.in_(bindparam("ids", expanding=True)))
+
 # ---------------------------------------------------------------------- asking
 
 _held = slots.c.question.label("held"), slots.c.answer.label("answered"), slots.c.expires
 
 #: The open questions of a user, oldest first.
-OPEN = (
+_open = (
     select(questions, *_held)
     .join(slots, slots.c.question == questions.c.id)
-    .where(slots.c.holder == _user, slots.c.answer.is_(None), slots.c.question.is_not(None))
+    .where(slots.c.answer.is_(None), slots.c.question.is_not(None))
     .order_by(questions.c.id)
-    .limit(bindparam("count"))
     .with_for_update(of=slots, key_share=True)
 )
+OPEN = _open.where(slots.c.holder == _user).limit(bindparam("count"))
+OPEN_OF_MANY = _open.where(slots.c.holder.in_(_users))
 _free = slots.c.question.is_(None)
 _expired = and_(
     slots.c.question.is_not(None), slots.c.answer.is_(None), slots.c.expires <= _now
 )  # fmt: skip
 FREE, EXPIRED = _first(_free), _first(_expired)
 LAST_QUESTION = select(func.max(questions.c.id)).where(questions.c.user == _user)
+LAST_QUESTIONS = (
+    select(questions.c.user, func.max(questions.c.id).label("last"))
+    .where(questions.c.user.in_(_users))
+    .group_by(questions.c.user)
+)
+
+#: Free rounds for anybody who has never been asked about their items (`ASKED` says who was).
+FREE_FOR_MANY = (
+    select(slots.c.item, slots.c.round, slots.c.test)
+    .where(_free, slots.c.needed, ~slots.c.test)
+    .order_by(slots.c.test, slots.c.round, slots.c.place)
+    .limit(bindparam("count"))
+    .with_for_update(of=slots, skip_locked=True, key_share=True)
+)
+ASKED = select(questions.c.item, questions.c.user).where(
+    questions.c.item.in_(bindparam("items", expanding=True)), questions.c.user.in_(_users)
+)
 
 #: A gold item that is new to the user; locked, so that rounds are added in turn.
 GOLD_ITEM = _free_of_others(

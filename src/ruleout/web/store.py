@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
-from ruleout.web import logbook, projects
-from ruleout.web.answering import Answering
+from ruleout.web import logbook, projects, schema
 from ruleout.web.bringing import Bringing
-from ruleout.web.desk import Desk
-from ruleout.web.engines import Database
+from ruleout.web.engines import Database, one_by_one
 from ruleout.web.errors import RefusedError, StoreError, UnavailableError
-from ruleout.web.leases import MOST, Asking
+from ruleout.web.leases import MOST
 from ruleout.web.people import People, moment, number_of
 from ruleout.web.progress import Progress, progress
 from ruleout.web.proposals import Proposer
@@ -33,14 +31,14 @@ from ruleout.web.records import (
     Turn,
     User,
 )
+from ruleout.web.sittings import Sitting, Wish
+from ruleout.web.together import Together
 from ruleout.web.upgrading import make, upgrade
 
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
 __all__ = ["Store"]
-
-T = TypeVar("T")
 
 
 class Store(People):
@@ -71,6 +69,7 @@ class Store(People):
         with database.looking() as db:
             self._identity = projects.identity(db)
         self._proposer = Proposer(settings)
+        self._together = Together(self.take, lanes=database.lanes)
 
     @classmethod
     def create(cls, url: str, settings: Settings, items: Iterable[Item]) -> Store:
@@ -84,7 +83,7 @@ class Store(People):
                 make(database, db)
                 projects.write_settings(db, settings, moment(None))
                 projects.add_items(db, settings, items)
-                database.settle(db)
+                database.settle(db, schema.items, schema.slots)
             database.keep_a_journal()
         except BaseException as error:
             database.close()
@@ -114,6 +113,11 @@ class Store(People):
         return self._settings
 
     @property
+    def lanes(self) -> int:
+        """How many calls of :meth:`take` are worth running at a time."""
+        return self._database.lanes
+
+    @property
     def identity(self) -> str:
         """16 hex digits, the same for the life of the project."""
         return self._identity
@@ -123,14 +127,8 @@ class Store(People):
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
         _check_count(count, 1)
-        number, at = number_of(user), moment(now)
-
-        def work(db: Connection) -> list[Question]:
-            desk = self._desk(db, number, at)
-            desk.lock()
-            return _asked(desk, count)
-
-        return self._do(work)
+        wish = Wish(user=number_of(user), hold=count, now=moment(now))
+        return self._together.do(wish).questions
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply and return its receipt; the same reply again gets the same receipt."""
@@ -139,23 +137,35 @@ class Store(People):
     def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
         """Record a reply and return up to `hold` questions that are then open, in one step."""
         _check_count(hold, 0)
-        number, at = number_of(user), moment(now)
+        return self._together.do(
+            Wish(user=number_of(user), hold=hold, now=moment(now), reply=reply)
+        )
 
-        def work(db: Connection) -> Turn:
-            desk = self._desk(db, number, at)
-            receipt = Answering(desk, reply, hold).receipt()
-            return Turn(receipt=receipt, questions=_asked(desk, hold))
+    def take(self, wishes: Sequence[Wish]) -> list[Turn | BaseException]:
+        """Do what many want in one transaction; return what each gets, or what to raise there."""
+        if len(wishes) > 1:
+            try:
+                with self._database.writing() as db:
+                    return [*self._sitting(db).turns(wishes)]
+            except Exception as error:  # of one of them, who must not harm the others
+                if not one_by_one(error):
+                    raise
+        return [self._tried(wish) for wish in wishes]
 
-        return self._do(work)
-
-    def _do(self, work: Callable[[Connection], T]) -> T:
+    def _tried(self, wish: Wish) -> Turn | BaseException:
         try:
-            return self._database.do(work)
+            return self._alone(wish)
         except IntegrityError:  # somebody else wrote the same a moment ago: now it is there
-            return self._database.do(work)
+            return self._alone(wish)
+        except Exception as error:
+            return error
 
-    def _desk(self, db: Connection, user: int, now: datetime) -> Desk:
-        return Desk(db, self._settings, self._proposer, user, now)
+    def _alone(self, wish: Wish) -> Turn:
+        with self._database.writing() as db:
+            return self._sitting(db).alone(wish)
+
+    def _sitting(self, db: Connection) -> Sitting:
+        return Sitting(db, self._settings, self._proposer)
 
     def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:
         """Import answers that were given elsewhere; those that are known are not added again."""
@@ -164,7 +174,7 @@ class Store(People):
             self._database.alone(db)
             brought = Bringing(db, self._settings, at).bring(given)
             if brought.added:
-                self._database.settle(db)
+                self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return brought
 
     # ------------------------------------------------------------------ looking
@@ -193,6 +203,11 @@ class Store(People):
         with self._database.looking() as db:
             return projects.item(db, number)
 
+    def some_items(self, numbers: Iterable[int]) -> dict[int, Item]:
+        """Return the items of these numbers."""
+        with self._database.looking() as db:
+            return projects.some_items(db, numbers)
+
     def item_for(self, user: User, number: int) -> Item:
         """Return one item that this user may see: a lead any, others what they were asked about."""
         with self._database.looking() as db:
@@ -205,6 +220,7 @@ class Store(People):
 
     def close(self) -> None:
         """Close every connection."""
+        self._together.close()
         self._database.close()
 
     def __enter__(self) -> Store:
@@ -220,13 +236,6 @@ class Store(People):
 def _check_count(count: int, least: int) -> None:
     if type(count) is not int or not least <= count <= MOST:
         raise RefusedError(f"{brief(count)} questions asked for", f"ask for {least} to {MOST}")
-
-
-def _asked(desk: Desk, count: int) -> list[Question]:
-    """Ask, and have everything written that changed hands."""
-    found = Asking(desk).next(count) if count else []
-    desk.write()
-    return found
 
 
 def _plain(database: Database, error: BaseException) -> BaseException:

@@ -57,13 +57,13 @@ def test_a_database_that_fails_is_a_503_without_details(
     site: Site, monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     lead = site.login("Lea", "lead")
-    for name in ("turn", "next", "progress", "item_for", "log"):
+    for name in ("take", "progress", "item_for", "log"):
         monkeypatch.setattr(site.store, name, broken)
     told = [lead.api("/api/next", {"count": 1}, accept=accept),
             lead.api("/api/answer", {"id": "a", "kind": "no", "question": 1}, accept=accept),
             *(lead.get(path, headers={"accept": accept})
               for path in ("/api/progress", "/items/1", "/team/export/log.csv"))]  # fmt: skip
-    monkeypatch.setattr(site.store, "session", broken)
+    monkeypatch.setattr(site.store, "sessions", broken)
     told.append(lead.get("/", headers={"accept": accept}))
     for response in told:
         assert response.status_code == 503

@@ -44,11 +44,12 @@ def make_app(
         title="ruleout label", version=__version__, docs_url=None, redoc_url=None,
         openapi_url=None, redirect_slashes=False,
     )  # fmt: skip
-    parts = (Labelling(service), Items(service), Doors(service), Team(service), Statics())
+    labelling = Labelling(service)
+    parts = (labelling, Items(service), Doors(service), Team(service), Statics())
     for part in parts:
         app.include_router(part.routes())
     app.include_router(_home(service))
-    app.add_middleware(Gate, service=service)
+    app.add_middleware(Gate, service=service, direct=labelling.direct())
 
     async def failed(request: Request, error: Exception) -> Response:
         return service.failures.response(request.scope, error)

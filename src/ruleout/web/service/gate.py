@@ -6,20 +6,27 @@ Plain ASGI, since the ready-made kind of middleware costs more than all that is 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
 
 from anyio import to_thread
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ruleout.web.records import User
 from ruleout.web.service import access, bodies, origins
-from ruleout.web.service.access import Rule
+from ruleout.web.service.access import Row, Rule
 from ruleout.web.service.calls import Call, csrf_of, header, household
+from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.headers import guarded
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
 
 __all__ = ["Gate"]
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _STALE = "the page is out of date; reload it and try again"
 
@@ -27,9 +34,11 @@ _STALE = "the page is out of date; reload it and try again"
 class Gate:
     """Lets a request through to the routes, or answers it itself."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service, direct: Mapping[Row, Endpoint]) -> None:
         self._app = app
+        self._direct = direct
         self._service = service
+        self._sessions = Gathering(self._looked_up)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -45,7 +54,11 @@ class Gate:
         scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         try:
             await self._admit(scope, receive)
-            await self._app(scope, receive, seen)
+            endpoint = self._direct.get((scope["method"], scope["path"]))
+            if endpoint is None:
+                await self._app(scope, receive, seen)
+            else:  # most requests are answers: past all that finds out which route to take
+                await (await endpoint(Request(scope)))(scope, receive, seen)
         except ClientDisconnect:
             return  # nobody is there to be told
         except Exception as error:
@@ -73,7 +86,7 @@ class Gate:
             Call(user=user, token=token, csrf=csrf, origin=origin, body=body).into(scope)
 
     async def _user(self, scope: Scope, token: str | None) -> User:
-        user = None if token is None else await to_thread.run_sync(self._session, token)
+        user = None if token is None else await self._session(token)
         key = household(scope) if user is None else user.id
         if wait := self._service.requests.take(key):
             sentence = f"too many requests; wait {wait} s"
@@ -82,8 +95,14 @@ class Gate:
             raise ProblemError("login", "you are not logged in, or no longer; log in")
         return user
 
-    def _session(self, token: str) -> User | None:
-        return self._service.store.session(token, self._service.now())
+    async def _session(self, token: str) -> User | None:
+        user, until = await self._sessions.ask(token)
+        if until is not None:  # a write, which may have to wait; it holds up nobody else
+            await to_thread.run_sync(self._service.store.lengthen, token, until)
+        return user
+
+    def _looked_up(self, tokens: Sequence[str]) -> list[tuple[User | None, datetime | None]]:
+        return self._service.store.sessions(tokens, self._service.now())
 
 
 def _check_csrf(scope: Scope, rule: Rule, csrf: str | None, body: bytes) -> None:

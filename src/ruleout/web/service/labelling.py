@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ruleout.web.records import Item, Question
+from ruleout.web.records import Item, Reply, Turn
+from ruleout.web.service.access import Row
 from ruleout.web.service.answers import json_response
 from ruleout.web.service.bodies import json_of
 from ruleout.web.service.calls import call_of
 from ruleout.web.service.describing import described
+from ruleout.web.service.gate import Endpoint
+from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.models import (
     Answer,
     Answered,
@@ -24,6 +27,7 @@ from ruleout.web.service.models import (
 )
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
+from ruleout.web.sittings import Wish
 
 __all__ = ["Labelling"]
 
@@ -36,7 +40,8 @@ class Labelling:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._store = service.store
-        self._item = lru_cache(_KEPT)(self._looked_up)
+        self._turns = Gathering(self._taken, lanes=service.store.lanes)
+        self._items: dict[int, Any] = {}
 
     def routes(self) -> APIRouter:
         """Return the routes."""
@@ -51,6 +56,10 @@ class Labelling:
             router.add_api_route(path, function, methods=[method], **told)
         return router
 
+    def direct(self) -> dict[Row, Endpoint]:
+        """Return the routes that are called most."""
+        return {("POST", "/api/next"): self.next, ("POST", "/api/answer"): self.answer}
+
     def project(self, request: Request) -> Response:
         """Return what is asked, and of whom."""
         user, settings = call_of(request).person, self._store.settings
@@ -60,38 +69,56 @@ class Labelling:
             "user": {"id": user.id, "name": user.name, "role": user.role},
         })  # fmt: skip
 
-    def next(self, request: Request) -> Response:
+    async def next(self, request: Request) -> Response:
         """Return open questions, the same ones until they are answered."""
-        wish = json_of(Next, request)
-        found = self._store.next(call_of(request).person, wish.count, self._service.now())
-        return json_response({"questions": self._shown(found)})
+        return await self._turn(request, json_of(Next, request).count)
 
-    def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         """Record an answer and return its receipt with the questions to hold."""
         told = json_of(Answer, request)
         classes = len(self._store.settings.classes)
         if len(told.excluded) > classes:
             raise ProblemError("invalid", f"there are {classes} classes; rule out each once")
-        user, now = call_of(request).person, self._service.now()
-        turn = self._store.turn(user, told.reply(), told.hold, now)
-        got = turn.receipt
-        receipt = {"id": got.id, "status": got.status, "question": got.question, "item": got.item}
-        return json_response({"receipt": receipt, "questions": self._shown(turn.questions)})
+        return await self._turn(request, told.hold, told.reply())
 
     def progress(self, request: Request) -> Response:
         """Return the counts and the pace of who asks, with the totals of the project."""
         return json_response(asdict(self._store.progress(call_of(request).person)))
 
-    def _shown(self, questions: list[Question]) -> list[dict[str, Any]]:
-        """Leave out what would give the answer away: names, gold, law and seed."""
-        return [
-            {"id": one.id, "item": self._item(one.item), "mode": one.mode,
-             "proposed": one.proposed, "expires": one.expires.isoformat()}
-            for one in questions
-        ]  # fmt: skip
+    # ------------------------------------------------------------------ turns
 
-    def _looked_up(self, number: int) -> dict[str, Any]:
-        return _shown_item(number, self._store.item(number))
+    async def _turn(self, request: Request, hold: int, reply: Reply | None = None) -> Response:
+        user, now = call_of(request).person, self._service.now()
+        wish = Wish(user=user.id, hold=hold, now=now, reply=reply)
+        return await self._turns.ask(wish)
+
+    def _taken(self, wishes: Sequence[Wish]) -> list[Response | BaseException]:
+        """Do what many want, and look up together what they will see."""
+        turns = self._store.take(wishes)
+        items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
+        return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
+
+    def _seen(self, turns: Sequence[Turn]) -> dict[int, Any]:
+        """Return the items of the questions as people see them."""
+        wanted = {one.item for turn in turns for one in turn.questions}
+        kept = self._items
+        found = {number: kept[number] for number in wanted if number in kept}
+        new = self._store.some_items(wanted - found.keys()) if len(found) < len(wanted) else {}
+        shown = {number: _shown_item(number, item) for number, item in new.items()}
+        self._items = dict([*kept.items(), *shown.items()][-_KEPT:]) if shown else kept
+        return found | shown
+
+
+def _response(turn: Turn, items: Mapping[int, Any]) -> Response:
+    """Leave out what would give the answer away: names, gold, law and seed."""
+    questions = [
+        {"id": one.id, "item": items[one.item], "mode": one.mode,
+         "proposed": one.proposed, "expires": one.expires.isoformat()}
+        for one in turn.questions
+    ]  # fmt: skip
+    if not turn.receipt.id:
+        return json_response({"questions": questions})
+    return json_response({"receipt": asdict(turn.receipt), "questions": questions})
 
 
 def _shown_item(number: int, item: Item) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""What many ask for, done a batch at a time: the database is bothered once for all who wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["MOST", "Together"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: More at once would let the first of them wait longer than the disk takes.
+MOST = 64
+
+
+class Together(Generic[A, B]):
+    """Collects what is asked for while a batch is being done; that is the next batch.
+
+    Parameters
+    ----------
+    run
+        Does a batch, in the order of arrival: returns what each gets, or an exception to raise
+        there. Where it raises, nobody gets anything.
+    lanes
+        How many batches are done at a time.
+
+    Examples
+    --------
+    >>> with Together(lambda batch: [n * n for n in batch]) as squares:
+    ...     squares.do(3), squares.submit(4).result()
+    (9, 16)
+    """
+
+    def __init__(
+        self, run: Callable[[Sequence[A]], Sequence[B | BaseException]], *, lanes: int = 1
+    ) -> None:
+        self._run = run
+        self._guard = Lock()
+        self._waiting: deque[tuple[A, Future[B]]] = deque()
+        self._free = lanes
+        self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="ruleout-together")
+
+    def submit(self, asked: A) -> Future[B]:
+        """Queue up; the future gets what comes of it."""
+        future: Future[B] = Future()
+        with self._guard:
+            self._waiting.append((asked, future))
+            begins = self._free > 0
+            self._free -= begins
+        if begins:
+            self._begin()
+        return future
+
+    def do(self, asked: A) -> B:
+        """Wait for what comes of it."""
+        return self.submit(asked).result()
+
+    def close(self) -> None:
+        """End the threads, once all is done that was asked for."""
+        self._threads.shutdown()
+
+    def __enter__(self) -> Together[A, B]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------ in a lane
+
+    def _begin(self) -> None:
+        try:
+            self._threads.submit(self._work)
+        except RuntimeError as error:  # closed
+            while batch := self._batch(MOST):
+                for _, future in batch:
+                    future.set_exception(error)
+
+    def _work(self) -> None:
+        """Do batch after batch until nobody waits."""
+        while batch := self._batch(MOST):
+            try:
+                found = self._run([asked for asked, _ in batch])
+            except BaseException as error:
+                found = [error] * len(batch)
+            for (_, future), one in zip(batch, found, strict=True):
+                _settle(future, one)
+
+    def _batch(self, most: int) -> list[tuple[A, Future[B]]]:
+        with self._guard:
+            if not self._waiting:
+                self._free += 1
+            return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+
+
+def _settle(future: Future[B], found: B | BaseException) -> None:
+    """Hand over; who was cancelled, as when a browser is gone, wants nothing any more."""
+    if not future.set_running_or_notify_cancel():
+        return
+    if isinstance(found, BaseException):
+        future.set_exception(found)
+    else:
+        future.set_result(found)

@@ -1,0 +1,183 @@
+"""Batches: who waits shares one, each gets what is theirs, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+from time import sleep
+from typing import Any
+
+import pytest
+
+from ruleout.web.service.gathering import Gathering
+from ruleout.web.together import MOST, Together
+
+
+def squared(batch: Sequence[int]) -> list[int | BaseException]:
+    """Square numbers."""
+    return [n * n for n in batch]
+
+
+class Slow:
+    """Runs batches, the first only when told to."""
+
+    def __init__(self) -> None:
+        self.go, self.begun = Event(), Event()
+        self.batches: list[list[Any]] = []
+
+    def __call__(self, batch: Sequence[int]) -> list[int | BaseException]:
+        """Square numbers; zero fails, and seven brings all down."""
+        self.begun.set()
+        assert self.go.wait(30)
+        self.batches.append([*batch])
+        if 7 in batch:
+            raise KeyError("seven")
+        return [n * n or ValueError("zero") for n in batch]
+
+
+def _sent(together: Together[int, int], slow: Slow, numbers: Sequence[int]) -> list[Any]:
+    """Send 1 ahead and the numbers after it, while the first is being done."""
+    ahead = together.submit(1)
+    assert slow.begun.wait(30)
+    futures = [together.submit(n) for n in numbers]
+    slow.go.set()
+    assert ahead.result(30) == 1
+    return [future.exception(30) or future.result(30) for future in futures]
+
+
+def test_who_waits_shares_a_batch_in_the_order_of_arrival() -> None:
+    slow = Slow()
+    with Together(slow) as together:
+        assert _sent(together, slow, [3, 2, 5]) == [9, 4, 25]
+    assert slow.batches == [[1], [3, 2, 5]]
+
+
+def test_a_batch_has_a_largest_size() -> None:
+    slow = Slow()
+    with Together(slow) as together:
+        _sent(together, slow, range(10, 15 + MOST))
+    assert [len(batch) for batch in slow.batches] == [1, MOST, 5]
+
+
+def test_who_fails_fails_alone_unless_all_do() -> None:
+    slow = Slow()
+    with Together(slow) as together:
+        found = _sent(together, slow, [2, 0, 3])
+        assert found[::2] == [4, 9]
+        assert isinstance(found[1], ValueError)
+        with pytest.raises(KeyError):
+            together.do(7)
+        assert together.do(4) == 16
+
+
+def test_every_thread_gets_its_own() -> None:
+    with (
+        Together(squared, lanes=3) as together,
+        ThreadPoolExecutor(16) as threads,
+    ):
+        assert list(threads.map(together.do, range(2000))) == [n * n for n in range(2000)]
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_no_more_batches_are_done_at_a_time_than_there_are_lanes(lanes: int) -> None:
+    guard, at_work, most = Lock(), 0, 0
+
+    def run(batch: Sequence[int]) -> list[int | BaseException]:
+        nonlocal at_work, most
+        with guard:
+            at_work += 1
+            most = max(most, at_work)
+        sleep(0.002)
+        with guard:
+            at_work -= 1
+        return [*batch]
+
+    with Together(run, lanes=lanes) as together, ThreadPoolExecutor(16) as threads:
+        list(threads.map(together.do, range(300)))
+    assert most == lanes
+
+
+def test_who_cancels_holds_nobody_up() -> None:
+    slow = Slow()
+    with Together(slow) as together:
+        ahead = together.submit(2)
+        assert slow.begun.wait(30)
+        gone, stays = together.submit(3), together.submit(4)
+        assert gone.cancel()
+        slow.go.set()
+        assert (ahead.result(30), stays.result(30)) == (4, 16)
+
+
+def test_after_the_end_everybody_is_told() -> None:
+    together = Together(squared)
+    assert together.do(1) == 1
+    together.close()
+    for _ in range(3):
+        with pytest.raises(RuntimeError):
+            together.submit(1).result(30)
+
+
+# ---------------------------------------------------------------------- on an event loop
+
+
+def test_requests_that_wait_share_a_batch() -> None:
+    slow = Slow()
+
+    async def crowd() -> list[Any]:
+        gathering = Gathering(slow)
+        ahead = asyncio.create_task(gathering.ask(1))
+        while not slow.begun.is_set():
+            await asyncio.sleep(0.001)
+        others = [asyncio.create_task(gathering.ask(n)) for n in (3, 0, 5)]
+        await asyncio.sleep(0.01)
+        slow.go.set()
+        return await asyncio.gather(ahead, *others, return_exceptions=True)
+
+    found = asyncio.run(crowd())
+    assert [found[0], found[1], found[3]] == [1, 9, 25]
+    assert isinstance(found[2], ValueError)
+    assert slow.batches == [[1], [3, 0, 5]]
+
+
+def test_a_batch_that_fails_leaves_the_next_alone() -> None:
+    slow = Slow()
+    slow.go.set()
+
+    async def crowd() -> Any:
+        gathering = Gathering(slow, lanes=2)
+        with pytest.raises(KeyError):
+            await gathering.ask(7)
+        gone = asyncio.create_task(gathering.ask(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await asyncio.gather(*(gathering.ask(n) for n in range(10, 300)))
+
+    assert asyncio.run(crowd()) == [n * n for n in range(10, 300)]
+
+
+def test_lanes_bound_the_threads_of_a_gathering() -> None:
+    guard, at_work, most = Lock(), 0, 0
+
+    def run(batch: Sequence[int]) -> list[int | BaseException]:
+        nonlocal at_work, most
+        with guard:
+            at_work += 1
+            most = max(most, at_work)
+        sleep(0.005)
+        with guard:
+            at_work -= 1
+        return [*batch]
+
+    async def crowd() -> None:
+        gathering = Gathering(run, lanes=2)
+
+        async def one(n: int) -> None:
+            await asyncio.sleep(n % 7 / 1000)
+            assert await gathering.ask(n) == n
+
+        await asyncio.gather(*(one(n) for n in range(200)))
+
+    asyncio.run(crowd())
+    assert most == 2
