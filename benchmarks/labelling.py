@@ -84,6 +84,7 @@ def _check(store: Store, told: Told, annotators: int, answers: int) -> None:
     """Raise unless each item was given once, and each annotator's answers are all there."""
     rows = list(store.log())
     assert not told.refused, told.refused[:3]
+    assert len(told.seconds) == len(told.acknowledged)  # no time of a request that was put off
     assert {row.id for row in rows} == told.acknowledged == told.sent
     assert all(row.counts for row in rows)
     assert len({row.item for row in rows}) == len(rows) == annotators * answers

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -15,7 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, event, inspect, text
 from web.made import Make, make_items
 
-from ruleout.web import Settings, Store, StoreError
+from ruleout.web import Settings, Store, StoreError, queries
 from ruleout.web.schema import METADATA
 from ruleout.web.upgrading import TABLE
 
@@ -47,6 +48,32 @@ def test_sqlite_finds_the_next_item_without_sorting(tmp_path: Path) -> None:
     assert "slots USING INDEX ix_slots_free" in plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN answers" not in plan
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "index"),
+    [
+        (queries.OPEN, {"user": 1, "count": 3}, "ix_slots_open"),
+        (queries.OPEN_OF_MANY, {"users": [*range(1, 50)]}, "ix_slots_open"),
+        (queries.FREE_FOR_MANY, {"count": 50}, "ix_slots_free"),
+        (queries.KNOWN, {"ids": [f"reply {n}" for n in range(50)]}, "answers"),
+        (queries.ASKED, {"items": [*range(1, 50)]}, "item"),
+    ],
+)
+def test_what_every_turn_asks_is_found_by_index(
+    make: Make, query: Any, given: Any, index: str
+) -> None:
+    """In a new project too, where PostgreSQL knows of no questions and keeps its plans."""
+    store = make(500)
+    with store._database.writing() as db:
+        store._database.by_index(db)
+        asked = query.params(**given)
+        bound = asked.compile(db.engine, compile_kwargs={"literal_binds": True})
+        explain = "EXPLAIN QUERY PLAN" if store._database.file else "EXPLAIN"
+        plan = "\n".join(str(row) for row in db.execute(text(f"{explain} {bound}")))
+    assert index in plan
+    assert index == "ix_slots_free" or "SCAN" not in plan  # in the order of that index
+    assert "Seq Scan" not in plan
 
 
 def test_a_newer_database_is_refused_and_left_alone(make: Make, url: str) -> None:

@@ -63,7 +63,7 @@ def statements(store: Store, wishes: Sequence[Wish]) -> int:
     event.listen(store._database.engine, "before_cursor_execute", note)
     taken(store, wishes)
     event.remove(store._database.engine, "before_cursor_execute", note)
-    return len([sql for sql in seen if not sql.startswith("BEGIN")])
+    return len([sql for sql in seen if not sql.startswith(("BEGIN", "SET"))])
 
 
 # ---------------------------------------------------------------------- the ordinary

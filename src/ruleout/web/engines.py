@@ -62,6 +62,15 @@ class Database:
         with self._writers, _translated(), self.engine.begin() as connection:
             yield connection
 
+    def by_index(self, connection: Connection) -> None:
+        """Have everything in this transaction looked up by an index.
+
+        PostgreSQL keeps the plan of a statement that comes again. What was planned while a table
+        was small would read all of it for as long as a minute, however large it becomes.
+        """
+        if not self.file:
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One view of the database, whatever is written meanwhile."""

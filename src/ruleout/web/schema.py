@@ -220,7 +220,10 @@ _partial(
     slots.c.test, slots.c.round, slots.c.place,
 )  # fmt: skip
 _partial("ix_slots_expires", _leased, slots.c.expires)
-_partial("ix_slots_open", _leased, slots.c.holder, slots.c.question)
+_partial(  # as _leased, in words that no other index has: PostgreSQL might take that one
+    "ix_slots_open", and_(slots.c.holder.is_not(None), slots.c.answer.is_(None)),
+    slots.c.holder, slots.c.question,
+)  # fmt: skip
 _partial("ix_slots_given", slots.c.answer.is_not(None), slots.c.holder)
 _partial("ix_slots_further", ~slots.c.needed, slots.c.answer)
 _partial("ix_slots_left", and_(slots.c.answer.is_(None), slots.c.needed), slots.c.item)

@@ -202,7 +202,7 @@ class Sitting:
             return
         wanted = {"count": sum(seat.missing for seat in seats)}
         free: list[Row[Any]] = [*self._db.execute(queries.FREE_FOR_MANY, wanted)]
-        about = {"items": [slot.item for slot in free], "users": [seat.user for seat in seats]}
+        about = {"items": [slot.item for slot in free]}
         asked = {(row.item, row.user) for row in self._db.execute(queries.ASKED, about)}
         for seat in seats:
             for _ in range(seat.missing):

@@ -165,6 +165,7 @@ class Store(People):
             return self._sitting(db).alone(wish)
 
     def _sitting(self, db: Connection) -> Sitting:
+        self._database.by_index(db)
         return Sitting(db, self._settings, self._proposer)
 
     def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:

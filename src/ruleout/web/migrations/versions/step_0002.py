@@ -13,8 +13,8 @@ branch_labels = None
 depends_on = None
 
 _slot = sa.table(
-    "slots", sa.column("question"), sa.column("answer"), sa.column("needed", sa.Boolean),
-    sa.column("test", sa.Boolean),
+    "slots", sa.column("question"), sa.column("answer"), sa.column("holder"),
+    sa.column("needed", sa.Boolean), sa.column("test", sa.Boolean),
 ).c  # fmt: skip
 _leased = sa.and_(_slot.question.is_not(None), _slot.answer.is_(None))
 
@@ -49,7 +49,8 @@ def _tokens(name: str, *more: sa.Column[Any]) -> None:
 def _index_slots() -> None:
     either = sa.or_(_slot.needed, _slot.test)
     _partial("uq_slots_holder_item", "slots", ["holder", "item"], either, unique=True)
-    _partial("ix_slots_open", "slots", ["holder", "question"], _leased)
+    held = sa.and_(_slot.holder.is_not(None), _slot.answer.is_(None))
+    _partial("ix_slots_open", "slots", ["holder", "question"], held)
     _partial("ix_slots_given", "slots", ["holder"], _slot.answer.is_not(None))
     _partial("ix_slots_further", "slots", ["answer"], ~_slot.needed)
 
