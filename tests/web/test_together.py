@@ -181,3 +181,16 @@ def test_lanes_bound_the_threads_of_a_gathering() -> None:
 
     asyncio.run(crowd())
     assert most == 2
+
+
+def test_one_request_after_another_each_finds_a_lane() -> None:
+    """Who asks in the moment between the end of a batch and the end of its task is served too."""
+    slow = Slow()
+    slow.go.set()
+
+    async def crowd() -> list[int]:
+        gathering = Gathering(slow)
+        async with asyncio.timeout(30):
+            return [await gathering.ask(n) for n in range(10, 210)]
+
+    assert asyncio.run(crowd()) == [n * n for n in range(10, 210)]

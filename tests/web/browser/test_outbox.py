@@ -11,6 +11,10 @@ from web.browser.site import PASSWORD, Site
 Serve = Callable[..., Site]
 Label = Callable[..., Page]
 
+# A tab shows another question than this one, or has none left; it may be about to paint one.
+ANOTHER = """(q) => work.dataset.state === "end"
+  || (work.dataset.question && work.dataset.question !== String(q))"""
+
 
 def _answer(page: Page, keys: str) -> list[int]:
     """Press the keys, each at a question of its own; return the items."""
@@ -173,7 +177,7 @@ def test_two_tabs_lose_nothing_and_double_nothing(serve: Serve, label: Label) ->
             what = hands.shown(page)
             seen.append(what.question)
             page.keyboard.press("y")
-            other.wait_for_function("(q) => work.dataset.question !== String(q)", arg=seen[-1])
+            other.wait_for_function(ANOTHER, arg=seen[-1])
     hands.all_sent(one)
     assert len(site.counted()) == 30
     assert len({row.item for row in site.counted()}) == 30
@@ -190,3 +194,23 @@ def test_a_browser_without_storage_sends_directly_and_says_so(serve: Serve, labe
     page.unroute("**/api/answer")
     expect(page.locator("#notice")).to_be_hidden()
     assert [row.kind for row in site.store.log()] == ["yes"]
+
+
+def test_what_this_program_did_not_write_is_passed_over(serve: Serve, label: Label) -> None:
+    """Damaged entries, of a browser that crashed or another program, stop nobody from labelling."""
+    site = serve(9)
+    page = label(site)
+    hands.shown(page)
+    page.evaluate(
+        """() => {
+          const [prefix] = Object.keys(sessionStorage);
+          for (const text of ["{", "null", "7", "[]", ""]) {
+            localStorage.setItem(`${prefix}${text}`, text);
+          }
+          sessionStorage.setItem(prefix, "{");
+        }"""
+    )
+    page.reload()
+    _answer(page, "yn")
+    expect(page.get_by_text("2 by you")).to_be_visible()
+    assert len(site.counted()) == 2

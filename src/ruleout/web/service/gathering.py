@@ -32,7 +32,7 @@ class Gathering(Generic[A, B]):
     ) -> None:
         self._run = run
         self._waiting: deque[tuple[A, Future[B]]] = deque()
-        self._lanes = lanes
+        self._free = lanes
         self._busy: set[Task[None]] = set()  # kept, or they might be swept up half done
         self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="ruleout-gathering")
 
@@ -41,7 +41,8 @@ class Gathering(Generic[A, B]):
         loop = get_running_loop()
         future: Future[B] = loop.create_future()
         self._waiting.append((asked, future))
-        if len(self._busy) < self._lanes:
+        if self._free:
+            self._free -= 1
             lane = loop.create_task(self._work())
             self._busy.add(lane)
             lane.add_done_callback(self._busy.discard)
@@ -59,6 +60,7 @@ class Gathering(Generic[A, B]):
                 found = [error] * len(batch)
             for (_, future), one in zip(batch, found, strict=True):
                 _settle(future, one)
+        self._free += 1  # here, not when the task is told to be done: who asks until then waits
 
 
 def _settle(future: Future[B], found: B | BaseException) -> None:
