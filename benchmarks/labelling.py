@@ -1,6 +1,6 @@
 """A hundred annotators at once: how long an answer takes, and whether every one of them is there.
 
-    python benchmarks/labelling.py [--annotators 100] [--answers 200] [--record]
+    python benchmarks/labelling.py [--annotators 100] [--answers 200] [--items 100000] [--record]
 
 The real service runs in a process of its own, on SQLite and on a PostgreSQL that waits for its
 disk; the annotators are connections of another process on the same machine. An answer's time is
@@ -9,6 +9,8 @@ from sending it to having the receipt and the next question. Two paces:
 - ``people``: each thinks for a second on average before answering.
 - ``no pause``: each answers as soon as the last answer is acknowledged. With n annotators waiting
   all the time, the mean time is n divided by the answers per second, whatever the service does.
+
+Then a large project is answered to the end at the store, fifty turns at a time.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,8 @@ from web.made import make_items
 from web.served import served
 from web.servers import programs, server
 
-from ruleout.web import Settings, Store
+from ruleout.web import Reply, Settings, Store, Turn
+from ruleout.web.sittings import Wish
 
 WANTED = {"sqlite": 1000.0, "postgresql": 250.0}  # milliseconds, 95 of 100 answers
 PACES = {"people": 1.0, "no pause": 0.0}  # seconds of thought
@@ -80,6 +84,36 @@ def measure(kind: str, think: float, annotators: int, answers: int) -> dict[str,
     }
 
 
+def grown(kind: str, items: int, together: int = 50) -> dict[str, Any]:
+    """Answer every item of a large project at the store; return whether turns become slower."""
+    settings = Settings(classes=tuple("abcdefghij"), law="released")
+    with address(kind) as url, Store.create(url, settings, make_items(items)) as store:
+        people = [store.add_user(f"user {n}").id for n in range(together)]
+        turns = store.take([Wish(user=user, hold=3, now=datetime.now(UTC)) for user in people])
+        seconds = []
+        for turn in range(items // together):
+            given = zip(people, turns, strict=True)
+            wishes = [_wish(user, f"{user}-{turn}", of) for user, of in given]
+            start = time.perf_counter()
+            turns = store.take(wishes)
+            seconds.append(time.perf_counter() - start)
+        assert store.progress().done == together * (items // together)
+        assert store.check() == []
+    tenth = len(seconds) // 10
+    first, last = (float(np.mean(part)) * 1e3 for part in (seconds[:tenth], seconds[-tenth:]))
+    return {
+        f"ms for {together} turns, first tenth": round(first, 1),
+        f"ms for {together} turns, last tenth": round(last, 1),
+        "last / first": round(last / first, 2),
+    }
+
+
+def _wish(user: int, name: str, turn: Turn | BaseException) -> Wish:
+    assert isinstance(turn, Turn), turn
+    reply = Reply(id=name, kind="no", question=turn.questions[0].id)
+    return Wish(user=user, hold=3, now=datetime.now(UTC), reply=reply)
+
+
 def _check(store: Store, told: Told, annotators: int, answers: int) -> None:
     """Raise unless each item was given once, and each annotator's answers are all there."""
     rows = list(store.log())
@@ -96,6 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--annotators", type=int, default=100)
     parser.add_argument("--answers", type=int, default=200)
+    parser.add_argument("--items", type=int, default=100_000, help="of the large project; 0: none")
     parser.add_argument("--database", choices=[*WANTED], action="append")
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
@@ -105,6 +140,10 @@ def main() -> None:
             found = measure(kind, think, asked.annotators, asked.answers)
             results[f"{kind}, {pace}"] = found
             print(f"{kind}, {pace}:", ", ".join(f"{k} {v}" for k, v in found.items()), flush=True)
+        if asked.items:
+            found = grown(kind, asked.items)
+            results[f"{kind}, {asked.items:,} items"] = found
+            print(f"{kind}, {asked.items:,} items:", found, flush=True)
     print("every answer is in the log once, no item was given to two people, the databases agree")
     if asked.record:
         record("labelling", "python benchmarks/labelling.py --record", results)
