@@ -18,7 +18,17 @@ from web.test_store_leases import *  # noqa: F403
 from web.test_store_turns import *  # noqa: F403
 from web.test_store_undo import *  # noqa: F403
 
-from ruleout.web import Question, RefusedError, Reply, Store, Turn, UnavailableError, User
+from ruleout.web import (
+    Question,
+    RefusedError,
+    Reply,
+    Store,
+    Turn,
+    UnavailableError,
+    User,
+    engines,
+    users,
+)
 from ruleout.web.engines import one_by_one
 from ruleout.web.errors import StoreError
 from ruleout.web.sittings import Sitting, Wish
@@ -63,7 +73,7 @@ def statements(store: Store, wishes: Sequence[Wish]) -> int:
     event.listen(store._database.engine, "before_cursor_execute", note)
     taken(store, wishes)
     event.remove(store._database.engine, "before_cursor_execute", note)
-    return len([sql for sql in seen if not sql.startswith(("BEGIN", "SET"))])
+    return len([sql for sql in seen if not sql.startswith(("BEGIN", "SELECT set_config"))])
 
 
 # ---------------------------------------------------------------------- the ordinary
@@ -293,6 +303,7 @@ def _crossed(state: str | None, kind: type[Exception] = OperationalError) -> Exc
     [
         (_crossed("40P01"), True),
         (_crossed("40001"), True),
+        (_crossed("55P03"), True),
         (_crossed("53100"), False),  # the disk is full
         (_crossed(None), False),  # SQLite is locked, or its disk is full
         (_crossed("22003", DataError), True),
@@ -318,6 +329,48 @@ def test_turns_in_each_others_way_are_done_one_by_one(
         patch.setattr(Sitting, "turns", crossed)
         found = store.take(wishes)
     assert [turn.receipt.status for turn in found if isinstance(turn, Turn)] == ["recorded"] * 3
+
+
+def test_a_refusal_at_the_second_try_is_for_one_alone(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(20)
+    wishes = [wish(user, said("no", mine)) for user, mine in _opened(store, 3)]
+    errors = iter([IntegrityError("INSERT", {}, Exception("twice")), RefusedError("no", "stop")])
+    alone = Store._alone
+
+    def unlucky(store: Store, one: Wish) -> Turn:
+        if one is wishes[1]:
+            raise next(errors)
+        return alone(store, one)
+
+    def crossed(*_: Any) -> Iterator[Any]:
+        raise _crossed("55P03")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sitting, "turns", crossed)
+        patch.setattr(Store, "_alone", unlucky)
+        found = store.take(wishes)
+    assert [isinstance(one, Turn) for one in found] == [True, False, True]
+    assert isinstance(found[1], RefusedError)
+    assert len(list(store.log())) == 2
+
+
+def test_one_who_is_locked_elsewhere_holds_nobody_else_up(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that stands still in the midst of a turn."""
+    store = make(20)
+    if store._database.file:
+        return  # SQLite has one writer anyway
+    monkeypatch.setattr(engines, "_TURNS", engines._TURNS.replace("5s", "200ms"))
+    opened = _opened(store, 3)
+    with store._database.writing() as elsewhere:
+        users.locked(elsewhere, opened[1][0].id)
+        found = store.take([wish(user, said("no", mine)) for user, mine in opened])
+    assert [isinstance(one, Turn) for one in found] == [True, False, True]
+    assert isinstance(found[1], UnavailableError)
+    assert store.check() == []
 
 
 def test_a_commit_that_fails_gives_nobody_a_receipt(make: Make) -> None:

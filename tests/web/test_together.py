@@ -194,3 +194,40 @@ def test_one_request_after_another_each_finds_a_lane() -> None:
             return [await gathering.ask(n) for n in range(10, 210)]
 
     assert asyncio.run(crowd()) == [n * n for n in range(10, 210)]
+
+
+def test_a_loop_that_ends_in_the_midst_takes_no_lane_with_it() -> None:
+    slow = Slow()
+    gathering = Gathering(slow)
+
+    async def gone() -> None:
+        task = asyncio.create_task(gathering.ask(2))
+        while not slow.begun.is_set():
+            await asyncio.sleep(0.001)
+        slow.go.set()
+        task.cancel()
+
+    async def next_one() -> int:
+        async with asyncio.timeout(30):
+            return await gathering.ask(3)
+
+    asyncio.run(gone())
+    assert asyncio.run(next_one()) == 9
+
+
+def _nothing(_: Sequence[int]) -> list[int | BaseException]:
+    return []
+
+
+def test_a_run_that_returns_too_little_is_an_error_and_no_silence() -> None:
+    with Together(_nothing) as together:
+        for _ in range(2):
+            with pytest.raises(ValueError, match="shorter"):
+                together.do(1)
+
+    async def ask() -> None:
+        async with asyncio.timeout(30):
+            await Gathering(_nothing).ask(1)
+
+    with pytest.raises(ValueError, match="shorter"):
+        asyncio.run(ask())

@@ -6,6 +6,7 @@ and asking, and slots are written together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,9 +14,9 @@ from sqlalchemy import Connection, Executable, Row
 
 from ruleout.web import bulk, queries, users
 from ruleout.web.proposals import Proposer
-from ruleout.web.records import Settings
+from ruleout.web.records import Question, Settings
 
-__all__ = ["Desk", "held"]
+__all__ = ["Desk", "question_of"]
 
 
 class Desk:
@@ -69,20 +70,33 @@ class Desk:
 
     def hold(self, place: Any, question: int | None, answer: int | None = None) -> None:
         """Give the slot of a question to this annotator; to nobody where there is none."""
-        self._slots.append(held(place, self.user, self.until, question, answer))
+        mine = question is not None
+        self._slots.append({
+            "at_item": place.item, "at_round": place.round, "question": question,
+            "holder": self.user if mine else None, "expires": self.until if mine else None,
+            "answer": answer,
+        })  # fmt: skip
+
+    def still_open(self, row: Row[Any]) -> Question:
+        """Return an open question; a lease that ran out begins anew."""
+        if row.expires > self.now:
+            return question_of(row._mapping, row.expires)
+        self.hold(row, row.id)
+        return question_of(row._mapping, self.until)
 
     def write(self) -> None:
         """Write down what changed hands."""
-        bulk.hold(self.db, self._slots)
-        self._slots = []
+        bulk.hold(self.db, self.changed())
+
+    def changed(self) -> list[dict[str, Any]]:
+        """Return what changed hands, for who writes it down."""
+        changed, self._slots = self._slots, []
+        return changed
 
 
-def held(
-    place: Any, user: int, until: datetime, question: int | None, answer: int | None = None
-) -> dict[str, Any]:
-    """Return what a slot becomes: a user's, with a question of theirs; nobody's without."""
-    mine = question is not None
-    return {
-        "at_item": place.item, "at_round": place.round, "question": question,
-        "holder": user if mine else None, "expires": until if mine else None, "answer": answer,
-    }  # fmt: skip
+_OF_QUESTION = ("id", "item", "user", "round", "mode", "proposed", "law", "seed", "gold")
+
+
+def question_of(row: Mapping[Any, Any], expires: datetime) -> Question:
+    """Return the question of a row."""
+    return Question(expires=expires, **{name: row[name] for name in _OF_QUESTION})

@@ -27,8 +27,12 @@ PATIENCE = 60_000
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, Turns] = {}
-_CONNECTIONS = 20  # writers at a time; on a busy machine 10 were slower (two runs of each)
-_CROSSED = ("40001", "40P01")  # PostgreSQL's for transactions in each other's way
+_CONNECTIONS = 20  # writers at a time
+_CROSSED = ("40001", "40P01", "55P03")  # PostgreSQL's for transactions in each other's way
+_TURNS = "SELECT set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true)"
+#: So that a connection that a firewall forgot is given up after half a minute, not after many.
+_ALIVE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 5,
+          "keepalives_count": 3, "tcp_user_timeout": 30_000}  # fmt: skip
 _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
 
 
@@ -63,13 +67,14 @@ class Database:
             yield connection
 
     def by_index(self, connection: Connection) -> None:
-        """Have everything in this transaction looked up by an index.
+        """Have everything in this transaction looked up by an index, and wait for nobody long.
 
         PostgreSQL keeps the plan of a statement that comes again. What was planned while a table
-        was small would read all of it for as long as a minute, however large it becomes.
+        was small would read all of it for as long as a minute, however large it becomes. And one
+        process that stands still must not hold up everybody.
         """
         if not self.file:
-            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+            connection.exec_driver_sql(_TURNS)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -134,7 +139,11 @@ def _parsed(url: str) -> URL:
 def _engine(url: URL) -> Engine:
     try:
         # Writers take turns for the first twenty connections; the rest are for readers.
-        return create_engine(url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60)
+        sqlite = url.get_backend_name() == "sqlite"
+        alive = {} if sqlite else {k: v for k, v in _ALIVE.items() if k not in url.query}
+        return create_engine(
+            url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60, connect_args=alive
+        )
     except ImportError:
         raise StoreError(
             "PostgreSQL needs psycopg, which is absent", "run pip install 'ruleout[postgres]'"

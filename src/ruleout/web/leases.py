@@ -7,7 +7,6 @@ Gold questions come in between at the project's rate, each item once per annotat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,16 +14,15 @@ from typing import Any
 from sqlalchemy import Row
 
 from ruleout.web import queries
-from ruleout.web.desk import Desk
+from ruleout.web.desk import Desk, question_of
 from ruleout.web.proposals import Proposal, chance
 from ruleout.web.records import Mode, Question, Settings
 
-__all__ = ["MOST", "Asking", "gold_is_due", "question_of", "question_row"]
+__all__ = ["MOST", "Asking", "gold_is_due", "question_row"]
 
 #: The most questions somebody may have open through one request.
 MOST = 100
 
-_OF_QUESTION = ("id", "item", "user", "round", "mode", "proposed", "law", "seed", "gold")
 _GOLD = 1  # tells the draw of "gold or not" from every other draw
 
 
@@ -36,17 +34,10 @@ class Asking:
 
     def next(self, count: int) -> list[Question]:
         """Return up to `count` questions that are now this annotator's."""
-        found = [self._still_open(row) for row in self.desk.open(count)]
+        found = [self.desk.still_open(row) for row in self.desk.open(count)]
         while len(found) < count and (slot := self._pick()) is not None:
             found.append(self._lease(slot))
         return found
-
-    def _still_open(self, row: Row[Any]) -> Question:
-        """Return an open question; a lease that ran out begins anew."""
-        if row.expires > self.desk.now:
-            return question_of(row._mapping, row.expires)
-        self.desk.hold(row, row.id)
-        return question_of(row._mapping, self.desk.until)
 
     # ------------------------------------------------------------------ what is next
 
@@ -115,8 +106,3 @@ def question_row(
         "proposed": drawn.classes, "size": len(drawn.classes), "law": drawn.law,
         "seed": drawn.seed, "given": now,
     }  # fmt: skip
-
-
-def question_of(row: Mapping[Any, Any], expires: datetime) -> Question:
-    """Return the question of a row."""
-    return Question(expires=expires, **{name: row[name] for name in _OF_QUESTION})

@@ -17,9 +17,9 @@ from sqlalchemy import Connection, Row
 
 from ruleout.web import bulk, queries, replies
 from ruleout.web.answering import Answering, answer_row
-from ruleout.web.desk import Desk, held
+from ruleout.web.desk import Desk, question_of
 from ruleout.web.errors import RefusedError
-from ruleout.web.leases import Asking, gold_is_due, question_of, question_row
+from ruleout.web.leases import Asking, gold_is_due, question_row
 from ruleout.web.proposals import Proposer
 from ruleout.web.records import Question, Receipt, Reply, Settings, Turn
 from ruleout.web.schema import answers, key, questions
@@ -68,7 +68,6 @@ class Sitting:
         self._db = db
         self._settings = settings
         self._proposer = proposer
-        self._slots: list[dict[str, Any]] = []
 
     def alone(self, wish: Wish) -> Turn:
         """Do what one annotator wants, whatever it is."""
@@ -85,7 +84,7 @@ class Sitting:
         seats = [seat for seat in found.values() if isinstance(seat, _Seat)]
         self._answer(seats)
         self._ask(seats)
-        bulk.hold(self._db, self._slots)
+        bulk.hold(self._db, [slot for seat in seats for slot in seat.desk.changed()])
         return [
             self._done(found[place]) if place in found else self._odd(wish)
             for place, wish in enumerate(wishes)
@@ -110,19 +109,8 @@ class Sitting:
 
     def _sat_down(self, wishes: Sequence[Wish]) -> dict[int, _Seat | RefusedError]:
         """Return whose turn is like most, and who is refused, by their place in line."""
-        people = {"users": sorted({wish.user for wish in wishes})}
-        users = {row.id: row for row in self._db.execute(queries.USERS, people)}
         found: dict[int, _Seat | RefusedError] = {}
-        first: dict[int, Wish] = {}
-        for place, wish in _first_of_each(wishes):
-            try:
-                if wish.reply is not None:
-                    replies.check(wish.reply)
-                allowed(users.get(wish.user), wish.user)
-            except RefusedError as error:
-                found[place] = error
-            else:
-                first[place] = wish
+        first = self._who_may_act(wishes, found)
         known = self._known(wish.reply.id for wish in first.values() if wish.reply)
         opened = self._open(wish.user for wish in first.values())
         for place, wish in first.items():
@@ -131,8 +119,27 @@ class Sitting:
             except RefusedError as error:
                 found[place] = error
             else:
-                found |= {} if seat is None else {place: seat}
+                if seat is not None:
+                    found[place] = seat
         return found
+
+    def _who_may_act(
+        self, wishes: Sequence[Wish], refused: dict[int, _Seat | RefusedError]
+    ) -> dict[int, Wish]:
+        """Lock everybody; return the first wish of each who may act, and add who is refused."""
+        people = {"users": sorted({wish.user for wish in wishes})}
+        users = {row.id: row for row in self._db.execute(queries.USERS, people)}
+        first: dict[int, Wish] = {}
+        for place, wish in _first_of_each(wishes):
+            try:
+                if wish.reply is not None:
+                    replies.check(wish.reply)
+                allowed(users.get(wish.user), wish.user)
+            except RefusedError as error:
+                refused[place] = error
+            else:
+                first[place] = wish
+        return first
 
     def _seat(self, wish: Wish, opened: list[Row[Any]], known: set[str]) -> _Seat | None:
         """Return the seat of an annotator; None for a reply that is sent again, or late."""
@@ -165,9 +172,9 @@ class Sitting:
         numbers = {row.id: row.number for row in added}
         for seat, reply, asked in said:
             if reply.kind == "skip":
-                self._hold(seat, asked, None)
+                seat.desk.hold(asked, None)
             else:
-                self._hold(seat, asked, asked.id, numbers[reply.id])
+                seat.desk.hold(asked, asked.id, numbers[reply.id])
             seat.receipt = Receipt(
                 id=reply.id, status="recorded", item=asked.item, question=asked.id
             )
@@ -176,18 +183,14 @@ class Sitting:
 
     def _ask(self, seats: list[_Seat]) -> None:
         for seat in seats:
-            for row in seat.open:
-                if row.expires <= seat.desk.now:  # a lease that ran out begins anew
-                    self._hold(seat, row, row.id)
-                until = row.expires if row.expires > seat.desk.now else seat.desk.until
-                seat.questions.append(question_of(row._mapping, until))
+            seat.questions = [seat.desk.still_open(row) for row in seat.open]
         given = [*self._given([seat for seat in seats if seat.missing])]
         rows = [self._question(seat, slot) for seat, slot in given]
         added = bulk.add(self._db, questions, rows, "item", "round", "id")
         numbers = {(row.item, row.round): row.id for row in added}
         for (seat, slot), new in zip(given, rows, strict=True):
             number = numbers[slot.item, slot.round]
-            self._hold(seat, slot, number)
+            seat.desk.hold(slot, number)
             seat.questions.append(question_of(new | {"id": number}, seat.desk.until))
 
     def _question(self, seat: _Seat, slot: Row[Any]) -> dict[str, Any]:
@@ -221,13 +224,6 @@ class Sitting:
             seat for seat in seats
             if seat.missing == 1 and not gold_is_due(self._settings, seat.user, last.get(seat.user))
         ]  # fmt: skip
-
-    # ------------------------------------------------------------------ desks and slots
-
-    def _hold(
-        self, seat: _Seat, place: Any, question: int | None, answer: int | None = None
-    ) -> None:
-        self._slots.append(held(place, seat.user, seat.desk.until, question, answer))
 
     def _desk(self, wish: Wish) -> Desk:
         return Desk(self._db, self._settings, self._proposer, wish.user, wish.now)

@@ -142,7 +142,7 @@ class Store(People):
         )
 
     def take(self, wishes: Sequence[Wish]) -> list[Turn | BaseException]:
-        """Do what many want in one transaction; return what each gets, or what to raise there."""
+        """Do what many want, at best in one transaction; return what each gets, or is to raise."""
         if len(wishes) > 1:
             try:
                 with self._database.writing() as db:
@@ -154,9 +154,10 @@ class Store(People):
 
     def _tried(self, wish: Wish) -> Turn | BaseException:
         try:
-            return self._alone(wish)
-        except IntegrityError:  # somebody else wrote the same a moment ago: now it is there
-            return self._alone(wish)
+            try:
+                return self._alone(wish)
+            except IntegrityError:  # somebody else wrote the same a moment ago: now it is there
+                return self._alone(wish)
         except Exception as error:
             return error
 

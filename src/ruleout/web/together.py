@@ -75,32 +75,31 @@ class Together(Generic[A, B]):
         try:
             self._threads.submit(self._work)
         except RuntimeError as error:  # closed
-            while batch := self._batch(MOST):
-                for _, future in batch:
-                    future.set_exception(error)
+            while batch := self._batch():
+                _settle(batch, [error] * len(batch))
 
     def _work(self) -> None:
         """Do batch after batch until nobody waits."""
-        while batch := self._batch(MOST):
+        while batch := self._batch():
             try:
                 found = self._run([asked for asked, _ in batch])
+                _settle(batch, found)
             except BaseException as error:
-                found = [error] * len(batch)
-            for (_, future), one in zip(batch, found, strict=True):
-                _settle(future, one)
+                _settle(batch, [error] * len(batch))
 
-    def _batch(self, most: int) -> list[tuple[A, Future[B]]]:
+    def _batch(self) -> list[tuple[A, Future[B]]]:
         with self._guard:
             if not self._waiting:
                 self._free += 1
-            return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+            return [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
 
 
-def _settle(future: Future[B], found: B | BaseException) -> None:
-    """Hand over; who was cancelled, as when a browser is gone, wants nothing any more."""
-    if not future.set_running_or_notify_cancel():
-        return
-    if isinstance(found, BaseException):
-        future.set_exception(found)
-    else:
-        future.set_result(found)
+def _settle(batch: Sequence[tuple[A, Future[B]]], found: Sequence[B | BaseException]) -> None:
+    """Hand over; who was cancelled wants nothing any more."""
+    for (_, future), one in zip(batch, found, strict=True):
+        if future.done() or not future.set_running_or_notify_cancel():
+            continue
+        if isinstance(one, BaseException):
+            future.set_exception(one)
+        else:
+            future.set_result(one)

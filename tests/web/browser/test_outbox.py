@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 from web.browser import hands
 from web.browser.site import PASSWORD, Site
@@ -93,11 +94,16 @@ def test_an_answer_whose_acknowledgement_was_lost_is_one_row(serve: Serve, label
     assert [row.kind for row in site.store.log()] == ["yes"]
 
 
-def test_what_only_looks_like_an_acknowledgement_is_none(serve: Serve, label: Label) -> None:
+@pytest.mark.parametrize(
+    "body", ["<h1>Welcome</h1>", '{"welcome": true}', '{"receipt": {"id": "another"}}']
+)
+def test_what_only_looks_like_an_acknowledgement_is_none(
+    serve: Serve, label: Label, body: str
+) -> None:
     """A login page of a hotel answers 200, too."""
     site = serve(5)
     page = label(site)
-    page.route("**/api/answer", lambda r: r.fulfill(status=200, body="<h1>Welcome</h1>"))
+    page.route("**/api/answer", lambda r: r.fulfill(status=200, body=body))
     page.keyboard.press("y")
     _unsent(page, "1 answer not sent yet.")
     page.unroute("**/api/answer")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from typing import TypeAlias
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Scope
 
 from ruleout.web.records import User
 
 __all__ = [
     "Call",
+    "Endpoint",
     "call_of",
     "csrf_of",
     "header",
@@ -22,6 +26,8 @@ __all__ = [
     "peer",
     "wants_page",
 ]
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _KEY = "ruleout.call"
 

@@ -6,27 +6,23 @@ Plain ASGI, since the ready-made kind of middleware costs more than all that is 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ruleout.web.records import User
 from ruleout.web.service import access, bodies, origins
 from ruleout.web.service.access import Row, Rule
-from ruleout.web.service.calls import Call, csrf_of, header, household
+from ruleout.web.service.calls import Call, Endpoint, csrf_of, header, household
 from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.headers import guarded
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
 
 __all__ = ["Gate"]
-
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _STALE = "the page is out of date; reload it and try again"
 
@@ -38,7 +34,7 @@ class Gate:
         self._app = app
         self._direct = direct
         self._service = service
-        self._sessions = Gathering(self._looked_up)
+        self._sessions = Gathering(self._looked_up, lanes=2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -97,7 +93,7 @@ class Gate:
 
     async def _session(self, token: str) -> User | None:
         user, until = await self._sessions.ask(token)
-        if until is not None:  # a write, which may have to wait; it holds up nobody else
+        if until is not None:  # a write, which may have to wait for others
             await to_thread.run_sync(self._service.store.lengthen, token, until)
         return user
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Future, Task, get_running_loop
+from asyncio import CancelledError, Future, Task, get_running_loop
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,24 +50,34 @@ class Gathering(Generic[A, B]):
 
     async def _work(self) -> None:
         """Do batch after batch until nobody waits."""
-        while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
-            wanted = [asked for asked, _ in batch]
-            try:
-                run = get_running_loop().run_in_executor(self._threads, self._run, wanted)
-                found: Sequence[B | BaseException] = await run
-            except Exception as error:
-                found = [error] * len(batch)
-            for (_, future), one in zip(batch, found, strict=True):
-                _settle(future, one)
-        self._free += 1  # here, not when the task is told to be done: who asks until then waits
+        try:
+            while self._waiting:
+                await self._do([self._waiting.popleft() for _ in range(self._next())])
+        finally:  # at once, not when the task is told to be done: who asks until then waits
+            self._free += 1
+
+    def _next(self) -> int:
+        return min(MOST, len(self._waiting))
+
+    async def _do(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
+        wanted = [asked for asked, _ in batch]
+        try:
+            run = get_running_loop().run_in_executor(self._threads, self._run, wanted)
+            _settle(batch, await run)
+        except BaseException as error:
+            _settle(batch, [error] * len(batch))
+            if not isinstance(error, Exception):
+                raise
 
 
-def _settle(future: Future[B], found: B | BaseException) -> None:
+def _settle(batch: Sequence[tuple[A, Future[B]]], found: Sequence[B | BaseException]) -> None:
     """Hand over; who was cancelled, as when a browser is gone, wants nothing any more."""
-    if future.done():
-        return
-    if isinstance(found, BaseException):
-        future.set_exception(found)
-    else:
-        future.set_result(found)
+    for (_, future), one in zip(batch, found, strict=True):
+        if future.done():
+            continue
+        if isinstance(one, CancelledError):  # the loop ends
+            future.cancel()
+        elif isinstance(one, BaseException):
+            future.set_exception(one)
+        else:
+            future.set_result(one)

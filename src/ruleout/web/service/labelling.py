@@ -13,9 +13,8 @@ from ruleout.web.records import Item, Reply, Turn
 from ruleout.web.service.access import Row
 from ruleout.web.service.answers import json_response
 from ruleout.web.service.bodies import json_of
-from ruleout.web.service.calls import call_of
+from ruleout.web.service.calls import Endpoint, call_of
 from ruleout.web.service.describing import described
-from ruleout.web.service.gate import Endpoint
 from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.models import (
     Answer,

@@ -1,7 +1,7 @@
 // Labelling: one item, one question. A question is live from the frame that paints it until it is
 // answered; a key or a click at any other moment answers nothing.
 
-import { call, discard, parsed, prefix, project, put, unsent } from "./outbox.js";
+import { call, discard, failure, parsed, prefix, project, put, unsent } from "./outbox.js";
 import { at, draw, drawClasses, drawProgress, notify, out, prepare, say, tick } from "./screen.js";
 
 const HELD = 3; // one question shown, two with their images loaded
@@ -49,8 +49,9 @@ function answer(kind) {
   const excluded = kind === "excluded" ? [...out] : [];
   const id = send(kind, { question: question.id, excluded });
   remember([...past, { id, question }]);
-  if (kind === "yes" && project.ask_which && question.proposed.length > 1) show("which");
-  else advance();
+  if (kind !== "yes" || !project.ask_which || question.proposed.length === 1) return advance();
+  work.dataset.state = "which"; // at once, so that the question stays
+  show("which");
 }
 
 /** A class was chosen: it is ticked, or it is the one. */
@@ -126,6 +127,7 @@ async function deliver(key, reply) {
   const hold = Math.min(HELD - 1 + unsent().length, 50); // open after it, with those unsent
   try {
     const { receipt, questions } = await call("/api/answer", { ...reply, hold });
+    if (receipt?.id !== reply.id) throw failure("busy"); // something in between said "ok"
     discard(key);
     take(questions);
     if (receipt.status === "late") say("An answer came late, so it is kept but does not count.");

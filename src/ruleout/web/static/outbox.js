@@ -17,7 +17,11 @@ export async function call(path, body) {
   const reason = response ? told?.reason : "offline";
   const kind = ["offline", "login", "csrf"].includes(reason) ? reason : "busy";
   const final = reason && kind === "busy" && response.status < 500 && response.status !== 429;
-  throw Object.assign(new Error(told?.error), { kind, final });
+  throw failure(kind, told?.error, final);
+}
+
+export function failure(kind, sentence, final) {
+  return Object.assign(new Error(sentence), { kind, final });
 }
 
 /** Without the project nothing can be asked: try on; a page that is loaded anew asks to log in. */

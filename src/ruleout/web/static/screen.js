@@ -34,8 +34,11 @@ export async function prepare(item) {
 }
 
 async function loaded(item) {
-  const image = Object.assign(new Image(), { alt: `Item ${item.id}`, src: item.image });
-  await image.decode().catch(() => prepared.delete(item)); // asked for again, it is tried again
+  const image = Object.assign(new Image(), { alt: `Item ${item.id}` });
+  const load = () => Object.assign(image, { src: item.image }).decode();
+  const pause = () => new Promise((go) => setTimeout(go, 1000));
+  // Tried twice, and again when it is asked for again.
+  await load().catch(() => pause().then(load)).catch(() => prepared.delete(item));
   const size = Math.max(image.naturalWidth, image.naturalHeight);
   image.className = size > 64 ? "" : "tiny"; // drawn with sharp squares, not as a blur
   return size ? image : null;
