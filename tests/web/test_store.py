@@ -71,6 +71,29 @@ def test_progress_counts_items_answers_skips_and_pace(make: Make) -> None:
     assert of_ann.per_hour == pytest.approx(360)
 
 
+def test_progress_does_not_tell_which_question_was_gold(make: Make) -> None:
+    """Every answer moves what an annotator sees by one; in the end all is done."""
+    store = make(make_items(60, gold=40), gold_rate=0.4)
+    ann = store.add_user("Ann")
+    seen, gold = [store.progress(ann)], 0
+    for second in range(40):
+        gold += store.next(ann, 1, at(second))[0].gold
+        asked_and_said(store, ann, "no", at(second))
+        seen.append(store.progress(ann))
+    assert 5 < gold < 35
+    assert [one.given for one in seen] == [*range(41)]
+    assert {one.wanted for one in seen} == {100}
+    left = [one.seconds_left for one in seen[2:]]
+    assert left == pytest.approx([float(100 - one.given) for one in seen[2:]])
+    second = 40
+    while store.next(ann, 1, at(second)):
+        asked_and_said(store, ann, "no", at(second))
+        second += 1
+    told = store.progress(ann)
+    assert (told.given, told.seconds_left) == (told.wanted, 0)
+    assert store.progress().given == 60
+
+
 def test_a_new_project_has_no_pace(make: Make) -> None:
     told = make(2).progress()
     assert (told.done, told.per_hour, told.seconds_left) == (0, None, None)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from math import ceil
 from typing import Any
 
 from sqlalchemy import (
@@ -35,7 +36,9 @@ class Progress:
     items, done
         The items, and those that have all their answers.
     wanted, given
-        The answers that the items need, and those of them they have.
+        The answers that the items need, and those of them they have. As one annotator sees it,
+        gold questions are counted in, those to come by their rate: else who looks after each
+        answer could tell which question was gold.
     answers, skips
         What stands, of everybody or of the one annotator; gold questions included.
     per_hour
@@ -59,16 +62,22 @@ def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
     counts, last = (_COUNTS, _LAST) if user is None else (_OWN_COUNTS, _OWN_LAST)
     row = db.execute(counts, {"user": user}).one()
     wanted, left = row.items * settings.rounds, int(row.left)  # PostgreSQL sums to a Decimal
+    given, to_come = wanted - left, left / (1 - settings.gold_rate)
+    answered = row.answers if user is not None else given + row.further
+    if user is not None:
+        wanted = ceil(wanted / (1 - settings.gold_rate))
+        given = min(given + row.gold, wanted - 1) if left else wanted
+        to_come = wanted - given
     team = _pace(db, settings, _LAST)
     return Progress(
         items=row.items,
         done=row.items - row.unfinished,
         wanted=wanted,
-        given=wanted - left,
-        answers=row.answers if user is not None else wanted - left + row.further,
+        given=given,
+        answers=answered,
         skips=row.skips,
         per_hour=team if user is None else _pace(db, settings, last, user),
-        seconds_left=0.0 if not left else left / team * 3600 if team else None,
+        seconds_left=0.0 if not left else to_come / team * 3600 if team else None,
     )
 
 
@@ -128,7 +137,8 @@ def _last(*where: ColumnElement[bool]) -> Select[Any]:
 
 
 _further = _count(~slots.c.needed, slots.c.answer.is_not(None)).scalar_subquery()
+_gold = _count(~slots.c.needed, slots.c.test, slots.c.answer.is_not(None)).scalar_subquery()
 _own = _count(slots.c.holder == _user, slots.c.answer.is_not(None)).scalar_subquery()
 _COUNTS = _counts(_further.label("further"), _skips())
-_OWN_COUNTS = _counts(_own.label("answers"), _skips(answers.c.user == _user))
+_OWN_COUNTS = _counts(_own.label("answers"), _gold.label("gold"), _skips(answers.c.user == _user))
 _LAST, _OWN_LAST = _last(), _last(answers.c.user == _user)

@@ -82,7 +82,8 @@ class Labelling:
 
     def progress(self, request: Request) -> Response:
         """Return the counts and the pace of who asks, with the totals of the project."""
-        return json_response(asdict(self._store.progress(call_of(request).person)))
+        told = asdict(self._store.progress(call_of(request).person))
+        return json_response({name: told[name] for name in ProgressOf.model_fields})
 
     # ------------------------------------------------------------------ turns
 

@@ -120,10 +120,8 @@ class Answered(Questions):
 
 
 class ProgressOf(BaseModel):
-    """How far things are."""
+    """How far things are; not how many items are done, which would tell gold questions apart."""
 
-    items: int
-    done: int
     wanted: int
     given: int
     answers: int
