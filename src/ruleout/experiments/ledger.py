@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,13 @@ from ruleout.experiments import claims
 from ruleout.experiments.records import Record
 from ruleout.experiments.specs import Spec
 from ruleout.labels.errors import InputError
+from ruleout.labels.journal import PATIENCE, keep_a_journal
 
 __all__ = ["RETRIES", "Failure", "Ledger"]
 
 #: How often a task that failed is tried again.
 RETRIES = 3
 
-_PATIENCE = 60  # seconds that one waits for others who write
 _SCHEMA = 1
 _SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
 _TABLES = """
@@ -100,7 +99,7 @@ class Ledger:
                 "there is no such ledger", "run `ruleout paper` first, or check the name", file=path
             )
         with self._told():
-            self._database = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            self._database = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         try:
             self._check()
             self._open()
@@ -129,7 +128,7 @@ class Ledger:
             )  # fmt: skip
 
     def _open(self) -> None:
-        self._keep_a_journal()
+        keep_a_journal(self._database.execute)
         self._database.execute("PRAGMA synchronous = FULL")  # what is acknowledged is on disk
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._writing():
@@ -138,18 +137,6 @@ class Ledger:
                     self._database.execute(statement)
                 self._database.execute(f"PRAGMA application_id = {_SIGN}")
                 self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
-
-    def _keep_a_journal(self) -> None:
-        """Go on trying: of two processes that open at once, SQLite lets only one wait."""
-        end = monotonic() + _PATIENCE
-        while True:
-            try:
-                self._database.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > end:
-                    raise
-                sleep(0.02)
 
     # ------------------------------------------------------------------ tasks
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
+from ruleout.labels.journal import PATIENCE, keep_a_journal
 from ruleout.web.errors import StoreError, UnavailableError
 from ruleout.web.turns import Turns
 
 __all__ = ["Database", "one_by_one"]
-
-#: How long a writer waits for another process, in milliseconds.
-PATIENCE = 60_000
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, Turns] = {}
@@ -95,7 +92,8 @@ class Database:
         """Let readers of SQLite read while one writes (kept in the file)."""
         if self.file:
             with self._writers, _translated(), self.engine.connect() as plain:
-                _change_journal(plain.execution_options(isolation_level="AUTOCOMMIT"))
+                alone = plain.execution_options(isolation_level="AUTOCOMMIT")
+                keep_a_journal(alone.exec_driver_sql)
 
     def alone(self, connection: Connection) -> None:
         """Let one process at a time make or upgrade the tables, until its transaction ends."""
@@ -156,7 +154,7 @@ def _writers(file: Path | None) -> Turns:
 
 def _sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin where _begin says so
-    for setting in ("synchronous = FULL", "foreign_keys = ON", f"busy_timeout = {PATIENCE}"):
+    for setting in ("synchronous = FULL", "foreign_keys = ON", f"busy_timeout = {1000 * PATIENCE}"):
         connection.execute(f"PRAGMA {setting}")
 
 
@@ -170,19 +168,6 @@ def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") != "AUTOCOMMIT":
         connection.exec_driver_sql("BEGIN" if options.get("reading") else "BEGIN IMMEDIATE")
-
-
-def _change_journal(connection: Connection) -> None:
-    """Go on trying: of two processes that do this at once, SQLite lets only one wait."""
-    end = monotonic() + PATIENCE / 1000
-    while True:
-        try:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-            return
-        except OperationalError as error:
-            if "locked" not in str(error.orig) or monotonic() > end:
-                raise
-            sleep(0.02)
 
 
 @contextmanager
