@@ -80,23 +80,30 @@ def test_every_thread_gets_its_own() -> None:
         assert list(threads.map(together.do, range(2000))) == [n * n for n in range(2000)]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_no_more_batches_are_done_at_a_time_than_there_are_lanes(lanes: int) -> None:
-    guard, at_work, most = Lock(), 0, 0
+class Counted:
+    """Counts how many batches are done at the same time, at most."""
 
-    def run(batch: Sequence[int]) -> list[int | BaseException]:
-        nonlocal at_work, most
-        with guard:
-            at_work += 1
-            most = max(most, at_work)
-        sleep(0.002)
-        with guard:
-            at_work -= 1
+    def __init__(self) -> None:
+        self._guard, self._at_work = Lock(), 0
+        self.most = 0
+
+    def __call__(self, batch: Sequence[int]) -> list[int | BaseException]:
+        """Take a while, and return what came."""
+        with self._guard:
+            self._at_work += 1
+            self.most = max(self.most, self._at_work)
+        sleep(0.005)
+        with self._guard:
+            self._at_work -= 1
         return [*batch]
 
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_no_more_batches_are_done_at_a_time_than_there_are_lanes(lanes: int) -> None:
+    run = Counted()
     with Together(run, lanes=lanes) as together, ThreadPoolExecutor(16) as threads:
         list(threads.map(together.do, range(300)))
-    assert most == lanes
+    assert run.most == lanes
 
 
 def test_who_cancels_holds_nobody_up() -> None:
@@ -158,17 +165,7 @@ def test_a_batch_that_fails_leaves_the_next_alone() -> None:
 
 
 def test_lanes_bound_the_threads_of_a_gathering() -> None:
-    guard, at_work, most = Lock(), 0, 0
-
-    def run(batch: Sequence[int]) -> list[int | BaseException]:
-        nonlocal at_work, most
-        with guard:
-            at_work += 1
-            most = max(most, at_work)
-        sleep(0.005)
-        with guard:
-            at_work -= 1
-        return [*batch]
+    run = Counted()
 
     async def crowd() -> None:
         gathering = Gathering(run, lanes=2)
@@ -180,7 +177,7 @@ def test_lanes_bound_the_threads_of_a_gathering() -> None:
         await asyncio.gather(*(one(n) for n in range(200)))
 
     asyncio.run(crowd())
-    assert most == 2
+    assert run.most == 2
 
 
 def test_one_request_after_another_each_finds_a_lane() -> None:
