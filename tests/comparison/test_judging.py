@@ -116,7 +116,7 @@ class Fixed(nn.Module):
         super().__init__()
         self.shift = nn.Parameter(torch.zeros(10))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # noqa: D102
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.shift
 
 

@@ -267,7 +267,7 @@ class Gate(nn.Module):
         self.one, self.two = nn.Linear(shape[0], 8), nn.Linear(8, classes)
         self.scale = nn.Parameter(torch.ones(8))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # noqa: D102
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.two(torch.tanh(self.one(x)) * self.scale)
         return out
 
@@ -340,7 +340,7 @@ class Scaled(nn.Module):
         super().__init__()
         self.layer, self.scale = nn.Linear(shape[0], classes), nn.Parameter(torch.tensor(1.0))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # noqa: D102
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.scale * self.layer(x)
         return out
 
