@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ruleout as ro
-from ruleout.learning.curves import Point
-from ruleout.learning.study import FILE, Measured, points, read_study
+from ruleout.learning.planning import FILE, Measured, Point, points, read_study
 from ruleout.selection import search
 from ruleout.training import Trial, Watch
 

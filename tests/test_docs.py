@@ -133,7 +133,7 @@ def test_the_reproduction_is_what_the_ledgers_say(tmp_path: Path) -> None:
 
 def test_the_study_of_labelling_is_what_was_measured() -> None:
     """`python docs/study.py` writes the tables of the page."""
-    from ruleout.learning.study import read_study
+    from ruleout.learning.planning import read_study
 
     page = (ROOT / "docs" / "labelling-study.md").read_text()
     assert page == _script("study")["document"](read_study())

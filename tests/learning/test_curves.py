@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ruleout.labels.errors import InputError
-from ruleout.learning.curves import Curve, Point, fit_curve, forecast
+from ruleout.learning.planning import Curve, Point, fit_curve, forecast
 
 
 def _points(curve: Curve, budgets: list[int], error: float, seed: int | None = None) -> list[Point]:

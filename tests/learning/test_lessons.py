@@ -15,8 +15,9 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 import ruleout as ro
 from ruleout.labels.errors import InputError
 from ruleout.learning import read_lesson, read_review
-from ruleout.web.exporting import every_answer, known, reliabilities, weights
+from ruleout.web.answer_log import every_answer, known
 from ruleout.web.records import Reply
+from ruleout.web.reliability import reliabilities, weights
 
 N = 24
 X, Y = digits(N)

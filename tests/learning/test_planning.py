@@ -13,9 +13,8 @@ from learning.labelled import annotate, digits, make, write_rows
 import ruleout as ro
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
-from ruleout.learning.planning import label_ratio, measure_curve, study_plans
-from ruleout.learning.reviews import Review
-from ruleout.learning.study import Measured, read_study
+from ruleout.learning.planning import Measured, label_ratio, measure_curve, read_study, study_plans
+from ruleout.learning.training_data import Review
 
 WAYS = ("labels", "intersection", "answers", "no")
 

@@ -18,9 +18,9 @@ from web.logs import CLASSES, row, simulated
 
 import ruleout as ro
 from ruleout.labels.errors import InputError
-from ruleout.web import exporting
-from ruleout.web.exporting.cells import FORMULA, inert, names_cell, unescaped
+from ruleout.web import answer_log, project_export, reliability
 from ruleout.web.records import LogRow
+from ruleout.web.spreadsheet import FORMULA, inert, names_cell, unescaped
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
 LOG = [
@@ -39,7 +39,7 @@ LOG = [
 ]
 
 
-def table(found: exporting.Known) -> dict[str, list[Any]]:
+def table(found: answer_log.Known) -> dict[str, list[Any]]:
     return dict(zip(found.items, found.sets.to_lists(), strict=True))
 
 
@@ -47,7 +47,7 @@ def table(found: exporting.Known) -> dict[str, list[Any]]:
 
 
 def test_no_alone_is_the_papers_way() -> None:
-    found = exporting.known(LOG, NAMES, CLASSES, "no")
+    found = answer_log.known(LOG, NAMES, CLASSES, "no")
     assert table(found) == {"a": ["cat", "dog"], "c": ["cat", "fish"]}
     assert [(one.item, len(one.answers)) for one in found.contradictions] == [("e", 2)]
     assert found.unlabelled == ("b", "d", "f")
@@ -55,7 +55,7 @@ def test_no_alone_is_the_papers_way() -> None:
 
 
 def test_intersection_uses_every_answer() -> None:
-    found = exporting.known(LOG, NAMES, CLASSES, "intersection")
+    found = answer_log.known(LOG, NAMES, CLASSES, "intersection")
     assert table(found) == {
         "a": ["cat", "dog"],
         "b": ["bird", "fish"],
@@ -67,13 +67,13 @@ def test_intersection_uses_every_answer() -> None:
 
 
 def test_unlabelled_items_get_empty_rows_when_asked() -> None:
-    found = exporting.known(LOG, NAMES, CLASSES, "no", unlabelled=True)
+    found = answer_log.known(LOG, NAMES, CLASSES, "no", unlabelled=True)
     assert table(found) == {"a": ["cat", "dog"], "b": [], "c": ["cat", "fish"], "d": [], "f": []}
     assert found.unlabelled == ("b", "d", "f")
 
 
 def test_an_empty_log_leaves_everything_unlabelled() -> None:
-    found = exporting.known([], NAMES, CLASSES)
+    found = answer_log.known([], NAMES, CLASSES)
     assert (len(found.sets), found.items, found.unlabelled) == (0, (), tuple(NAMES))
 
 
@@ -89,15 +89,15 @@ answers = st.lists(
 )
 
 
-@given(answers, st.sampled_from(get_args(exporting.How)))
+@given(answers, st.sampled_from(get_args(answer_log.How)))
 def test_every_item_is_in_exactly_one_list_and_rows_equal_a_plain_loop(
-    said: list[tuple[str, Any, set[int], bool, bool]], how: exporting.How
+    said: list[tuple[str, Any, set[int], bool, bool]], how: answer_log.How
 ) -> None:
     log = [
         row(item, kind, tuple(sorted(about)), counts=counts, gold=gold)
         for item, kind, about, counts, gold in said
     ]
-    found = exporting.known(log, NAMES, CLASSES, how)
+    found = answer_log.known(log, NAMES, CLASSES, how)
     lists = [found.items, [one.item for one in found.contradictions], found.unlabelled, found.tests]
     assert sorted(chain(*lists)) == NAMES
     left = {name: set(range(4)) for name in NAMES}
@@ -119,8 +119,8 @@ def test_a_truthful_team_never_rules_the_truth_out() -> None:
     truth = [n % 5 for n in range(200)]
     log = simulated(truth, ("ada", "bob"), 5)
     names = [f"item {n}" for n in range(200)]
-    for how in get_args(exporting.How):
-        found = exporting.known(log, names, list("vwxyz"), how)
+    for how in get_args(answer_log.How):
+        found = answer_log.known(log, names, list("vwxyz"), how)
         assert not found.contradictions
         y = [truth[names.index(item)] for item in found.items]
         assert not found.sets.excluded[np.arange(len(y)), y].any()
@@ -128,15 +128,15 @@ def test_a_truthful_team_never_rules_the_truth_out() -> None:
 
 def test_a_log_of_other_items_or_classes_is_refused() -> None:
     with pytest.raises(InputError, match="about an item 'z' that is not there; give all items"):
-        exporting.known([row("z", "no", (0,))], NAMES, CLASSES)
+        answer_log.known([row("z", "no", (0,))], NAMES, CLASSES)
     with pytest.raises(InputError, match="is about class 4, but there are 4 classes; use the"):
-        exporting.known([row("a", "no", (4,))], NAMES, CLASSES)
+        answer_log.known([row("a", "no", (4,))], NAMES, CLASSES)
 
 
 def test_ten_thousand_items_take_a_moment() -> None:
     truth = [n % 10 for n in range(10_000)]
     log = simulated(truth, ("ada", "bob"), 10)
-    found = exporting.known(log, [f"item {n}" for n in range(10_000)], list("abcdefghij"))
+    found = answer_log.known(log, [f"item {n}" for n in range(10_000)], list("abcdefghij"))
     assert len(found.items) > 5000
 
 
@@ -144,7 +144,7 @@ def test_ten_thousand_items_take_a_moment() -> None:
 
 
 def test_every_answer_is_what_the_unbiased_risk_takes() -> None:
-    answers, wrong = exporting.every_answer(LOG, NAMES, CLASSES)
+    answers, wrong = answer_log.every_answer(LOG, NAMES, CLASSES)
     assert [NAMES[item] for item in answers.items] == ["a", "b", "c", "d"]
     assert answers.yes.tolist() == [False, True, False, True]
     assert answers.asked.to_lists() == [["cat", "dog"]] * 2 + [["cat"], ["dog", "bird"]]
@@ -162,7 +162,7 @@ def test_a_draw_answered_twice_enters_once_and_imports_never() -> None:
         row("a", "no", (0,), "bob", round=1),  # the same set, drawn anew
         row("b", "no", (0,), law="imported"),
     ]
-    answers, _ = exporting.every_answer(log, NAMES, CLASSES)
+    answers, _ = answer_log.every_answer(log, NAMES, CLASSES)
     assert answers.items.tolist() == [0, 0]
     assert answers.per_item()[2] == pytest.approx([0.25])
 
@@ -173,7 +173,7 @@ def test_answers_are_in_the_order_of_items_and_imports_contradict_nothing_there(
         row("a", "yes", (1, 2), round=1),
         row("a", "no", (1, 2), law="imported"),
     ]
-    answers, wrong = exporting.every_answer(log, NAMES, CLASSES)
+    answers, wrong = answer_log.every_answer(log, NAMES, CLASSES)
     assert answers.items.tolist() == [0, 2]
     assert wrong == ()
 
@@ -183,7 +183,7 @@ def test_the_risk_of_an_exported_log_is_unbiased() -> None:
     n, k = 20_000, 4
     truth = np.arange(n) % k
     log = simulated(truth.tolist(), ("ada",), k, seed=9)
-    answers, _ = exporting.every_answer(log, [f"item {i}" for i in range(n)], CLASSES)
+    answers, _ = answer_log.every_answer(log, [f"item {i}" for i in range(n)], CLASSES)
     items, sets, rates = answers.per_item()
     losses = np.array([0.1, 1.0, 2.0, 4.0])
     each = (losses * (1 - sets.excluded - rates[:, None]) / (1 - rates[:, None])).sum(1)
@@ -210,7 +210,7 @@ def gold_log(right: int, wrong: int, user: str = "ada", kind: str = "free") -> l
 
 def test_error_rates_by_hand() -> None:
     log = [*gold_log(8, 2, "ada"), *gold_log(10, 0, "bob"), *gold_log(3, 1, "ada", "yes")]
-    found = exporting.reliabilities(log, {"t": 0}, 4, assumed=0.1)
+    found = reliability.reliabilities(log, {"t": 0}, 4, assumed=0.1)
     team = 3 / 22
     assert found.team == {"yes": pytest.approx(2 / 6), "no": 0.1, "free": pytest.approx(team)}
     assert found.error("ada", "free") == pytest.approx((2 + 2 * team) / 12)
@@ -220,12 +220,12 @@ def test_error_rates_by_hand() -> None:
     assert found.error("ada", "no") == 0.1
 
 
-def weigh(log: list[LogRow], trust: exporting.Reliability, how: exporting.How) -> list[float]:
-    found = exporting.known(log, NAMES, CLASSES, how)
-    return list(exporting.weights(log, found.sets, found.items, trust))
+def weigh(log: list[LogRow], trust: reliability.Reliability, how: answer_log.How) -> list[float]:
+    found = answer_log.known(log, NAMES, CLASSES, how)
+    return list(reliability.weights(log, found.sets, found.items, trust))
 
 
-TRUST = exporting.Reliability({"yes": 0.2, "no": 0.1, "free": 0.3})
+TRUST = reliability.Reliability({"yes": 0.2, "no": 0.1, "free": 0.3})
 
 
 def test_one_free_answer_weighs_what_its_annotator_is_right() -> None:
@@ -268,12 +268,12 @@ def test_the_yes_before_which_is_not_heard_twice() -> None:
 )
 def test_weights_equal_a_plain_loop_over_classes(said: list[tuple[Any, set[int], str]]) -> None:
     own: dict[Any, float] = {("ada", "yes"): 0.01, ("bob", "no"): 0.4, ("bob", "free"): 0.05}
-    trust = exporting.Reliability(TRUST.team, own)
+    trust = reliability.Reliability(TRUST.team, own)
     log = [
         row("a", kind, tuple(sorted(about)), user, round=turn)
         for turn, (kind, about, user) in enumerate(said)
     ]
-    found = exporting.known(log, ["a"], CLASSES, "no")
+    found = answer_log.known(log, ["a"], CLASSES, "no")
     if not found.items:
         return
     chances = []
@@ -291,7 +291,7 @@ def test_weights_equal_a_plain_loop_over_classes(said: list[tuple[Any, set[int],
         chances.append(chance)
     left = [c for c in range(4) if CLASSES[c] not in found.sets.to_lists()[0]]
     wanted = sum(chances[c] for c in left) / sum(chances)
-    assert exporting.weights(log, found.sets, found.items, trust) == pytest.approx([wanted])
+    assert reliability.weights(log, found.sets, found.items, trust) == pytest.approx([wanted])
 
 
 def test_weights_are_calibrated_for_a_simulated_team() -> None:
@@ -303,10 +303,10 @@ def test_weights_are_calibrated_for_a_simulated_team() -> None:
         for one in simulated(truth[:1000], ("ada", "bob"), 6, errors=0.2, seed=3)
     ]
     gold = {f"titem {n}": y for n, y in enumerate(truth[:1000])}
-    trust = exporting.reliabilities(log, gold, 6)
+    trust = reliability.reliabilities(log, gold, 6)
     names = [f"item {n}" for n in range(4000)]
-    found = exporting.known(log, names, list("uvwxyz"), "intersection")
-    w = exporting.weights(log, found.sets, found.items, trust)
+    found = answer_log.known(log, names, list("uvwxyz"), "intersection")
+    w = reliability.weights(log, found.sets, found.items, trust)
     y = [truth[int(item.split()[1])] for item in found.items]
     right = ~found.sets.excluded[np.arange(len(y)), y]
     for part in np.array_split(np.argsort(w), 5):
@@ -329,7 +329,7 @@ def test_label_sets_are_read_back_whatever_the_names(
         [[0], [1, 2], [0, 1, 3], [3], [1], [2, 3], []], EVIL, unlabelled=True
     )
     file = tmp_path / f"sets{suffix}"
-    exporting.write_sets(sets, HOSTILE, file, weights=np.linspace(0.1, 1, 7), column=column)
+    project_export.write_sets(sets, HOSTILE, file, weights=np.linspace(0.1, 1, 7), column=column)
     assert ro.LabelSets.read(file, unlabelled=True) == sets
     assert [one.name for one in tmp_path.iterdir()] == [file.name]
 
@@ -337,7 +337,7 @@ def test_label_sets_are_read_back_whatever_the_names(
 def test_names_and_weights_stand_beside_the_sets(tmp_path: Path) -> None:
     sets = ro.LabelSets.from_lists([["cat"], ["dog", "fish"]], CLASSES)
     for suffix in ("jsonl", "parquet", "npz"):
-        exporting.write_sets(sets, ["=a", "b"], tmp_path / f"s.{suffix}", weights=[0.5, 1])
+        project_export.write_sets(sets, ["=a", "b"], tmp_path / f"s.{suffix}", weights=[0.5, 1])
     lines = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
     assert lines[1] == {"item": "=a", "excluded": ["cat"], "weight": 0.5}
     read = pq.read_table(tmp_path / "s.parquet").to_pylist()
@@ -350,11 +350,11 @@ def test_names_and_weights_stand_beside_the_sets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["item", "file"])
 def test_no_cell_of_a_csv_begins_like_a_formula(tmp_path: Path, column: str) -> None:
     sets = ro.LabelSets.from_lists([[0], [1], [3], [0, 1], [1], [3], [2]], EVIL)
-    exporting.write_sets(sets, HOSTILE, tmp_path / "s.csv", column=column)
+    project_export.write_sets(sets, HOSTILE, tmp_path / "s.csv", column=column)
     log = [row(name, "no", (n % 4,), "=HYPERLINK()") for n, name in enumerate(HOSTILE)]
     log += [row("-1", "which", (0,), "+ada", id="@id", undoes="=1", law="-x")]
-    exporting.write_log(log, EVIL, tmp_path / "log.csv")
-    exporting.write_names(HOSTILE, tmp_path / "names.csv")
+    project_export.write_log(log, EVIL, tmp_path / "log.csv")
+    project_export.write_names(HOSTILE, tmp_path / "names.csv")
     for file in tmp_path.iterdir():
         with open(file, newline="", encoding="utf-8") as stream:
             cells = list(chain(*csv.reader(stream)))
@@ -369,7 +369,7 @@ def test_the_file_column_is_one_that_the_readers_of_folders_take(tmp_path: Path)
     for name in ("=1.png", "b.png"):
         Image.new("L", (2, 2)).save(folder / name)
     sets = ro.LabelSets.from_lists([["cat"], ["dog"]], CLASSES)
-    exporting.write_sets(sets, ["=1.png", "b.png"], tmp_path / "labels.csv", column="file")
+    project_export.write_sets(sets, ["=1.png", "b.png"], tmp_path / "labels.csv", column="file")
     read = ro.datasets.read_table(folder, excluded="excluded", labels_file=tmp_path / "labels.csv")
     assert read.sets == sets
     assert read.row_names == ("=1.png", "b.png")
@@ -399,7 +399,7 @@ def test_cells_of_names_read_back(names: list[str]) -> None:
 def test_the_log_is_complete_in_every_kind_of_file(tmp_path: Path) -> None:
     log = [*LOG, row("a", "no", (0,), late=True, counts=False, took_ms=None, sent=None)]
     for suffix in ("csv", "jsonl", "parquet"):
-        exporting.write_log(log, CLASSES, tmp_path / f"log.{suffix}")
+        project_export.write_log(log, CLASSES, tmp_path / f"log.{suffix}")
     read = pq.read_table(tmp_path / "log.parquet").to_pylist()
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()][1:]
     with open(tmp_path / "log.csv", newline="", encoding="utf-8") as stream:
@@ -415,13 +415,13 @@ def test_the_log_is_complete_in_every_kind_of_file(tmp_path: Path) -> None:
         assert (got["counts"], cell["counts"]) == (one.counts, "yes" if one.counts else "no")
         assert (got["which"] or "") == cell["which"]
         assert got["took_ms"] == line["took_ms"] == one.took_ms
-    exporting.write_log([], CLASSES, tmp_path / "none.parquet")
+    project_export.write_log([], CLASSES, tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
 def test_contradictions_are_a_list_of_their_own(tmp_path: Path) -> None:
-    found = exporting.known(LOG, NAMES, CLASSES, "no")
-    exporting.write_contradictions(found.contradictions, CLASSES, tmp_path / "c.jsonl")
+    found = answer_log.known(LOG, NAMES, CLASSES, "no")
+    project_export.write_contradictions(found.contradictions, CLASSES, tmp_path / "c.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()][1:]
     assert [(line["item"], line["annotator"]) for line in lines] == [("e", "ada"), ("e", "bob")]
 
@@ -430,7 +430,7 @@ def test_a_failed_writing_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "log.csv"
     file.write_text("old")
     with pytest.raises(InputError, match=r"a cell would be .* write \.parquet instead"):
-        exporting.write_log([row("a", "no", (0,))], ("x" * 200_000, "y"), file)
+        project_export.write_log([row("a", "no", (0,))], ("x" * 200_000, "y"), file)
     assert file.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["log.csv"]
 
@@ -438,8 +438,8 @@ def test_a_failed_writing_leaves_the_old_file(tmp_path: Path) -> None:
 def test_bad_requests_are_one_sentence(tmp_path: Path) -> None:
     sets = ro.LabelSets.from_lists([["cat"]], CLASSES)
     with pytest.raises(InputError, match="1 rows but 2 items; give one name per row"):
-        exporting.write_sets(sets, ["a", "b"], tmp_path / "a.csv")
+        project_export.write_sets(sets, ["a", "b"], tmp_path / "a.csv")
     with pytest.raises(InputError, match="the assumed error rate is 0; give one between 0 and 1"):
-        exporting.reliabilities([], {}, 4, assumed=0)
+        reliability.reliabilities([], {}, 4, assumed=0)
     with pytest.raises(InputError, match=r"unknown file type '.xls'; use one of .csv, .jsonl"):
-        exporting.write_sets(sets, ["a"], tmp_path / "a.xls")
+        project_export.write_sets(sets, ["a"], tmp_path / "a.xls")

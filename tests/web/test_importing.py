@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from web.logs import CLASSES, row
 
 from ruleout.labels.errors import InputError
-from ruleout.web import exporting, importing
+from ruleout.web import importing, project_export
 from ruleout.web.importing.matching import Matcher
 from ruleout.web.records import Item
 
@@ -283,7 +283,7 @@ def test_an_exported_log_can_be_imported(tmp_path: Path, suffix: str) -> None:
         row("dog.png", "no", (0,), counts=False),
         row("dog.png", "undo"),
     ]
-    exporting.write_log(log, classes, tmp_path / f"log.{suffix}")
+    project_export.write_log(log, classes, tmp_path / f"log.{suffix}")
     found = importing.read_answers(tmp_path / f"log.{suffix}", NAMES, classes)
     assert found.notes == ("2 row(s) that do not count: left out.",)
     assert len(found.answers) == 6

@@ -398,7 +398,7 @@ def test_a_class_list_may_have_a_mark_in_front_windows_lines_and_blanks_behind(
 
 def test_none_of_it_loads_torch() -> None:
     code = (
-        "import sys, ruleout.web.items, ruleout.web.exporting, ruleout.web.importing, "
+        "import sys, ruleout.web.items, ruleout.web.project_export, ruleout.web.importing, "
         "ruleout.web.team; print({'torch', 'sklearn', 'ruleout.datasets'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,8 +11,9 @@ import pytest
 from web.made import Make, asked_and_said, at, make_items, said
 
 from ruleout.web import Brought, RefusedError, Store
-from ruleout.web.exporting import every_answer, known, write_log
+from ruleout.web.answer_log import every_answer, known
 from ruleout.web.importing import Earlier, read_answers
+from ruleout.web.project_export import write_log
 
 
 def earlier(item: int, who: str, kind: Any, about: tuple[int, ...] = (), **more: Any) -> Earlier:

@@ -16,11 +16,11 @@ from web.made import Make, at, make_items, said
 from web.teams import START, TEAM, Member, label, project
 
 from ruleout.labels.chisquare import Test as ChiSquare
-from ruleout.web import Store, team
-from ruleout.web.team import TeamView, numbers, reading, team_view
-from ruleout.web.team.columns import Columns, columns
-from ruleout.web.team.draws import sentence
-from ruleout.web.team.times import time_ticks
+from ruleout.web import Store, answer_log, team
+from ruleout.web.answer_log import Columns, columns
+from ruleout.web.team import TeamView, team_page, team_view
+from ruleout.web.team.charts import time_ticks
+from ruleout.web.team.team_page import sentence
 
 # ------------------------------------------------------------------ reading
 
@@ -50,7 +50,7 @@ def _busy(make: Make) -> Store:
 def test_columns_read_at_once_are_those_of_the_log(make: Make) -> None:
     store = _busy(make)
     with store._database.reading() as db:
-        found = reading.read(db)
+        found = answer_log.read(db)
     wanted = columns(store.log())
     assert _spelled(found) == _spelled(wanted)
     assert len(wanted.number) > 18
@@ -79,8 +79,8 @@ def test_the_log_is_read_again_only_after_an_answer(
         reads.append(1)
         return read(db)
 
-    read = reading.read
-    monkeypatch.setattr(reading, "read", counted)
+    read = answer_log.read
+    monkeypatch.setattr(answer_log, "read", counted)
     before = team_view(store, at(200))
     assert team_view(store, at(300)) == before
     assert len(reads) == 1
@@ -163,7 +163,7 @@ def test_knowledge_contradictions_and_draws_equal_loops(tmp_path: Path) -> None:
     assert (known.settled, known.untouched, known.contradicting) == (sizes[1], sizes[8], sizes[0])
     bits = [math.log2(len(codes)) for codes in left.values() if codes]
     assert known.mean_bits == pytest.approx(sum(bits) / len(bits))
-    assert view.clashes_total == sizes[0] > numbers.MOST == len(view.clashes)
+    assert view.clashes_total == sizes[0] > team_page.MOST == len(view.clashes)
     for clash in view.clashes:
         assert left[clash.item.short] == []
         own = [r for r in log if r.item_name == clash.item.short]

@@ -89,7 +89,7 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
     from ruleout.estimator.judging import judge_labels, judge_sets
     from ruleout.estimator.targets import per_row
-    from ruleout.learning.evidence import said
+    from ruleout.learning.training_data import said
 
     tell(said(items.dropped, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)

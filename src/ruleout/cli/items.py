@@ -65,7 +65,7 @@ def open_lesson(
 ) -> tuple[Table, Any, Any]:
     """Read what a project teaches: rows, what is known about them, and weights; print the notes."""
     with labelling(), ExitStack() as stack:
-        from ruleout.learning.lessons import USUAL, read_lesson
+        from ruleout.learning.training_data import USUAL, read_lesson
         from ruleout.web.folder import Project
 
         found = read_lesson(

@@ -138,7 +138,7 @@ def answer(table: Table, columns: dict[str, Any], out: Path | None, named: str =
 
     names = {} if table.row_names is None else {named: list(table.row_names)}
     if named == "item" and out is not None and out.suffix.lower() in (".csv", ".tsv"):
-        from ruleout.web.exporting.cells import inert
+        from ruleout.web.spreadsheet import inert
 
         names, columns = (
             {name: [inert(v) if isinstance(v, str) else v for v in values]

@@ -55,7 +55,7 @@ def resolve(
         clf, items = open_items(model, data, device, features_from, **chosen)
         table, sets, likelihood = items.table, items.sets, items.likelihood
         if likelihood is None:
-            from ruleout.learning.evidence import said
+            from ruleout.learning.training_data import said
 
             tell(said(items.contradictions, "they count as not asked about"))
     elif excluded is None:

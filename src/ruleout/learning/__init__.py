@@ -9,18 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ruleout.learning.features import read_features
-    from ruleout.learning.lessons import Lesson, read_lesson
-    from ruleout.learning.reviews import Review, read_review
+    from ruleout.learning.item_features import read_features
+    from ruleout.learning.training_data import Lesson, Review, read_lesson, read_review
 
 __all__ = ["Lesson", "Review", "read_features", "read_lesson", "read_review"]
 
 _LATE = {
-    "Lesson": "ruleout.learning.lessons",
-    "Review": "ruleout.learning.reviews",
-    "read_features": "ruleout.learning.features",
-    "read_lesson": "ruleout.learning.lessons",
-    "read_review": "ruleout.learning.reviews",
+    "Lesson": "ruleout.learning.training_data",
+    "Review": "ruleout.learning.training_data",
+    "read_features": "ruleout.learning.item_features",
+    "read_lesson": "ruleout.learning.training_data",
+    "read_review": "ruleout.learning.training_data",
 }
 
 

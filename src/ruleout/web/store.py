@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
-from ruleout.web import logbook, projects, schema
+from ruleout.web import answer_log, projects, schema
 from ruleout.web.bringing import Bringing
 from ruleout.web.engines import Database, one_by_one
 from ruleout.web.errors import RefusedError, StoreError, UnavailableError
@@ -188,7 +188,7 @@ class Store(People):
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""
         with self._database.reading() as db:
-            yield from logbook.rows(db)
+            yield from answer_log.rows(db)
 
     def progress(self, user: User | int | None = None) -> Progress:
         """Return how far the project is, with the counts and the pace of one annotator or all."""
@@ -218,7 +218,7 @@ class Store(People):
     def check(self) -> list[str]:
         """Return what is broken, one sentence each; empty: nothing is."""
         with self._database.reading() as db:
-            return self._database.damage(db) + logbook.disagreements(db)
+            return self._database.damage(db) + answer_log.disagreements(db)
 
     def close(self) -> None:
         """Close every connection."""

@@ -12,7 +12,7 @@ from ruleout.cli.common import tell
 from ruleout.cli.label.common import Place, labelling
 
 if TYPE_CHECKING:
-    from ruleout.web.exporting.bundle import Bundle
+    from ruleout.web.project_export import Bundle
 
 __all__ = ["export"]
 
@@ -57,8 +57,8 @@ def export(
 
     Items whose answers leave no class are in a list of their own, and in no set.
     """
-    from ruleout.web.exporting.bundle import write_bundle  # late: it loads SQLAlchemy
     from ruleout.web.folder import Project
+    from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
         bundle = write_bundle(

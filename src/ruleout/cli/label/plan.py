@@ -12,8 +12,7 @@ from ruleout.cli.common import FeaturesFrom, as_notes, tell
 from ruleout.cli.label.common import in_time, labelling, show
 
 if TYPE_CHECKING:
-    from ruleout.learning.curves import Forecast, Point
-    from ruleout.learning.planning import Planned
+    from ruleout.learning.planning import Forecast, Planned, Point
     from ruleout.web.progress import Progress
 
 __all__ = ["plan"]
@@ -58,9 +57,8 @@ def plan(
     if labels is not None:
         raise typer.BadParameter("--labels is for planning without a project")
     from ruleout.learning import read_review
-    from ruleout.learning.curves import forecast
-    from ruleout.learning.evidence import said
-    from ruleout.learning.planning import measure_curve
+    from ruleout.learning.planning import forecast, measure_curve
+    from ruleout.learning.training_data import said
     from ruleout.web.folder import Project
 
     with Project.open(project) as opened, as_notes():
@@ -98,7 +96,7 @@ def _print_forecast(found: Forecast, progress: Progress) -> None:
 def _in_words(found: Forecast) -> str:
     """Say the number and its range.
 
-    >>> from ruleout.learning.curves import Curve, Forecast
+    >>> from ruleout.learning.planning import Curve, Forecast
     >>> _in_words(Forecast(0.9, 1234, 900, math.inf, 0.8, Curve(0.05, 2.0, 0.5)))
     'takes about 1,200 questions (8 of 10: 900 or more).'
     """

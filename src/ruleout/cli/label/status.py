@@ -64,7 +64,7 @@ def _totals(opened: Project, log: list[LogRow]) -> Table:
 
 
 def _contradictions(opened: Project, log: Iterable[LogRow]) -> int:
-    from ruleout.web.exporting import known
+    from ruleout.web.answer_log import known
 
     names = [item.name for _, item in opened.store.items()]
     found = known(log, names, opened.store.settings.classes, "intersection")

@@ -8,7 +8,6 @@ from typing import Any
 
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.files.rows import split
-from ruleout.web.exporting.cells import unescaped
 from ruleout.web.importing.earlier import (
     Earlier,
     Imported,
@@ -20,6 +19,7 @@ from ruleout.web.importing.earlier import (
 )
 from ruleout.web.items.names import suggest
 from ruleout.web.items.rows import column_of, placed, read_rows
+from ruleout.web.spreadsheet import unescaped
 
 __all__ = ["read_answers"]
 

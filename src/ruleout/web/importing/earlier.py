@@ -12,7 +12,7 @@ from typing import Any
 
 from ruleout.labels.classes import unknown
 from ruleout.labels.errors import InputError, brief
-from ruleout.web.exporting.evidence import IMPORTED
+from ruleout.web.answer_log import IMPORTED
 from ruleout.web.items.names import check_name
 from ruleout.web.records import Kind
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from ruleout.web.exporting import How, known, write_contradictions, write_log, write_sets
+from ruleout.web.answer_log import How, known
+from ruleout.web.project_export import write_contradictions, write_log, write_sets
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.store import Store
 

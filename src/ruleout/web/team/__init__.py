@@ -1,15 +1,22 @@
 """The team page: its numbers, from the answer log alone, and :func:`team_view`, what it shows."""
 
-from ruleout.web.team.agreement import Agreement, cohen, fleiss, pairs, ratings, team_agreement
-from ruleout.web.team.gold import GoldScore, Rate, gold_scores
-from ruleout.web.team.growth import Growth, growth
-from ruleout.web.team.inference import inferred_pairs
-from ruleout.web.team.knowledge import Clash, Knowledge, clashes, knowledge
-from ruleout.web.team.page import team_view
-from ruleout.web.team.people import Annotator, annotators, paces
-from ruleout.web.team.rest import Team, decided_by_all, inferred_by_all
-from ruleout.web.team.uniformity import Uniformity, uniformity
-from ruleout.web.team.views import TeamView
+from ruleout.web.answer_log import Clash, Knowledge, clashes, knowledge
+from ruleout.web.reliability import GoldScore, Rate, gold_scores
+from ruleout.web.team.agreement import (
+    Agreement,
+    Team,
+    cohen,
+    decided_by_all,
+    fleiss,
+    inferred_by_all,
+    inferred_pairs,
+    pairs,
+    ratings,
+    team_agreement,
+)
+from ruleout.web.team.annotators import Annotator, Growth, annotators, growth, paces
+from ruleout.web.team.proposal_uniformity import Uniformity, uniformity
+from ruleout.web.team.team_page import TeamView, team_view
 
 __all__ = [
     "Agreement",

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ruleout.datasets import Table, read_table
 from ruleout.labels.errors import InputError, brief
-from ruleout.web.exporting.cells import inert
 from ruleout.web.folder import Project
 from ruleout.web.records import Item
+from ruleout.web.spreadsheet import inert
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KEY", "read_features"]
 
 #: The column, or the array of an NPZ file, that names the items in a file of features.
 KEY = "item"

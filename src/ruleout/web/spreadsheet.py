@@ -17,8 +17,6 @@ from ruleout.labels.files.parquet import META
 from ruleout.labels.files.rows import join
 from ruleout.labels.files.text import MARK, csv_writer
 
-__all__ = ["FORMULA", "inert", "names_cell", "unescaped", "write_rows"]
-
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 _CELL = 131_072  # longest cell that Python's csv module reads

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.chisquare import EXPECTED, Test
-from ruleout.web.team.columns import Columns, Rows, Whole, columns, keys
-
-__all__ = ["Uniformity", "uniformity"]
+from ruleout.web.answer_log import Columns, Rows, Whole, columns, keys
 
 Vector = NDArray[np.float64]
 
