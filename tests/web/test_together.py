@@ -216,7 +216,7 @@ def _nothing(_: Sequence[int]) -> list[int | BaseException]:
     return []
 
 
-def test_a_run_that_returns_too_little_is_an_error_and_no_silence() -> None:
+def test_a_run_that_returns_too_little_is_refused_and_not_silent() -> None:
     with Together(_nothing) as together:
         for _ in range(2):
             with pytest.raises(ValueError, match="shorter"):
