@@ -10,7 +10,7 @@ from cli.fitted import NAMES, SETS, X, Y, run, trained
 
 import ruleout as ro
 from ruleout.estimator import consistency, load, unbiased_accuracy
-from ruleout.estimator.judging import calibration_error, judge_labels, judge_sets
+from ruleout.estimator.scorers import calibration_error, judge_labels, judge_sets
 
 LABELS = np.array(NAMES)[Y]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import ruleout as ro
 from ruleout.comparison import Comparison, Method, Row
-from ruleout.comparison.rows import Curve
+from ruleout.comparison.comparison_result import Curve
 
 GRID = {"learning_rate": [1e-1, 1e-2], "weight_decay": [1e-3, 1e-5]}
 

@@ -112,7 +112,7 @@ def test_only_folds_choose_for_themselves(
         asked.append(told["per_trial"])
         return search(*given, **told)
 
-    monkeypatch.setattr("ruleout.comparison.running.search", spy)
+    monkeypatch.setattr("ruleout.comparison.comparing.search", spy)
     compare(digits()[0], sets[0], approaches=["log"], grid=None, epochs=1, judge=judge)
     assert asked == [alone]
 
@@ -202,7 +202,7 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
 def test_bad_requests_fail_before_training(
     sets: list[ro.LabelSets], told: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ruleout.comparison.running.search", None)
+    monkeypatch.setattr("ruleout.comparison.comparing.search", None)
     with pytest.raises(ValueError) as error:
         compare(digits()[0], sets[0], **told)
     assert sentence in str(error.value)

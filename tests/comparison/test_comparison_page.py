@@ -12,7 +12,7 @@ from comparison.made import GRID, digits, lost, row, table
 
 import ruleout as ro
 from ruleout.comparison import Comparison, compare
-from ruleout.comparison.pictures import bins, pairs
+from ruleout.comparison.judging import bins, pairs
 from ruleout.report import (
     Curves,
     Histogram,

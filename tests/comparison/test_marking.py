@@ -9,7 +9,7 @@ import pytest
 from comparison.made import lost, row
 
 from ruleout.comparison import Method, Row, paired_t_test
-from ruleout.comparison.marking import with_marks
+from ruleout.comparison.comparing import with_marks
 
 TRIALS = Method(kind="labels", rows=9, trials=3)
 ROWS = Method(kind="kept", rows=9, trials=3, over="rows")

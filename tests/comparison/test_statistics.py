@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ruleout.comparison.statistics import holm, mark, mean_and_error, paired_t_test
+from ruleout.comparison.significance import holm, mark, mean_and_error, paired_t_test
 from ruleout.labels.errors import InputError
 
 

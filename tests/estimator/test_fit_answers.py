@@ -13,7 +13,7 @@ from estimator.small import NAMES, X, Y, classifier
 from scipy.sparse import csr_matrix
 
 import ruleout as ro
-from ruleout.estimator.weights import class_shares
+from ruleout.estimator.inputs import class_shares
 from ruleout.theory import answer_outcomes
 from ruleout.training import Trial, fit_grid
 

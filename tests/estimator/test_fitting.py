@@ -13,7 +13,7 @@ from torch import nn
 
 import ruleout as ro
 from ruleout.estimator import RuleOutClassifier
-from ruleout.estimator.weights import class_shares
+from ruleout.estimator.inputs import class_shares
 from ruleout.training import Trial, fit_grid
 
 GRID = {"learning_rate": [1e-5, 0.1, 0.01]}
@@ -41,7 +41,7 @@ def test_a_random_state_makes_fits_repeatable(state: Any) -> None:
 
 
 def test_the_default_takes_at_least_2000_steps_and_100_epochs() -> None:
-    from ruleout.estimator.settings import epochs_of
+    from ruleout.estimator.classifier import epochs_of
 
     assert epochs_of(RuleOutClassifier(), 30) == 2000
     assert epochs_of(RuleOutClassifier(), 2560) == 200

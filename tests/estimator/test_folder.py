@@ -20,7 +20,7 @@ from estimator.small import NAMES, SETS, X, Y, classifier
 from numpy.testing import assert_array_equal
 from torch import nn
 
-from ruleout.estimator import RuleOutClassifier, folder, load
+from ruleout.estimator import RuleOutClassifier, load, model_folder
 
 
 def own(shape: tuple[int, ...], classes: int, *, width: int = 4) -> nn.Module:
@@ -242,7 +242,7 @@ def test_a_full_disk_leaves_the_old_model(
 ) -> None:
     old = classifier(random_state=1).fit(X, SETS)
     old.save(tmp_path / "model")
-    where: Any = {"fsync": os, "_write": folder}.get(name, Path)
+    where: Any = {"fsync": os, "_write": model_folder}.get(name, Path)
     real, calls = getattr(where, name), [()] * (name == "mkdir")  # it is called once
 
     def fails(*given: Any, **named: Any) -> Any:

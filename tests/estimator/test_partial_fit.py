@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from ruleout.estimator import RuleOutClassifier
-from ruleout.estimator.fitting import Course
+from ruleout.estimator.classifier import Course
 
 
 def _whole(**parameters: Any) -> RuleOutClassifier:

@@ -176,7 +176,7 @@ def show(console: Console, found: Comparison) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from ruleout.comparison.tables import columns
+    from ruleout.comparison.comparison_result import columns
 
     shown = [one for one in columns(found) if console.width >= 110 or one.head not in _WIDE]
     table = Table(box=SIMPLE, pad_edge=False, show_edge=False)

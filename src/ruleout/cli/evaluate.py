@@ -74,7 +74,7 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
-    from ruleout.estimator.judging import judge_labels, judge_sets
+    from ruleout.estimator.scorers import judge_labels, judge_sets
     from ruleout.estimator.targets import positions
 
     probabilities = clf.predict_proba(table.x)
@@ -87,7 +87,7 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
 
 
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
-    from ruleout.estimator.judging import judge_labels, judge_sets
+    from ruleout.estimator.scorers import judge_labels, judge_sets
     from ruleout.estimator.targets import per_row
     from ruleout.learning.training_data import said
 

@@ -103,7 +103,7 @@ def fit(
     if not project and (excluded is None) == (label is None):
         raise needs_column(data, "--excluded or --label")
     from ruleout.estimator import RuleOutClassifier
-    from ruleout.estimator.folder import check_place
+    from ruleout.estimator.model_folder import check_place
 
     check_place(out)  # before hours of training
     clf = RuleOutClassifier(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ruleout.comparison.statistics import mark, paired_t_test
+from ruleout.comparison.significance import mark, paired_t_test
 from ruleout.experiments.printed import DATASETS, label_of, printed_for
 from ruleout.experiments.records import Record
 from ruleout.experiments.tabling import OURS, best_of_ours

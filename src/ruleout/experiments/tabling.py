@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ruleout.comparison.statistics import holm, mark, paired_t_test
+from ruleout.comparison.significance import holm, mark, paired_t_test
 from ruleout.experiments.holdings import Holdings
 from ruleout.experiments.printed import DATASETS, MODELS, label_of, printed_for
 from ruleout.experiments.protocols import protocol

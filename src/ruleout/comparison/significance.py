@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
 from ruleout.labels.errors import InputError
-
-__all__ = ["Mark", "holm", "mark", "mean_and_error", "paired_t_test"]
 
 #: ``"•"``: ours is significantly better; ``"○"``: significantly worse; else empty.
 Mark: TypeAlias = Literal["", "•", "○"]
@@ -102,3 +100,34 @@ def mark(ours: float, theirs: float, p_value: float, level: float = 0.05) -> Mar
     if not p_value < level or ours == theirs:
         return ""
     return "•" if ours > theirs else "○"
+
+
+class Significance(NamedTuple):
+    """What a paired test says about ours against one other."""
+
+    p_value: float  #: NaN where nothing was tested
+    p_holm: float  #: the same after Holm's correction for all that were tested
+    mark: Mark
+    mark_holm: Mark
+
+
+def significance(
+    ours: ArrayLike,
+    others: Sequence[ArrayLike | None],
+    *,
+    level: float = 0.05,
+    higher_is_better: bool = True,
+) -> list[Significance]:
+    """Test ours against each of the others, in pairs; None among them is not tested.
+
+    >>> found = significance([0.91, 0.93, 0.92], [[0.88, 0.91, 0.90], [0.91, 0.93, 0.92], None])
+    >>> [one.mark for one in found], round(found[0].p_holm, 4)
+    (['•', '', ''], 0.0396)
+    """
+    raw = [np.nan if one is None else paired_t_test(ours, one) for one in others]
+    sign = 1 if higher_is_better else -1
+    found = []
+    for one, p, fair in zip(others, raw, holm(raw).tolist(), strict=True):
+        ahead = 0.0 if one is None else sign * float(np.mean(np.subtract(ours, one)))
+        found.append(Significance(p, fair, mark(ahead, 0, p, level), mark(ahead, 0, fair, level)))
+    return found

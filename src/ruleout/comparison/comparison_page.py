@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ruleout.comparison.pictures import Pictures
-from ruleout.comparison.rows import Row, plain
+from ruleout.comparison.comparison_result import Row, plain
+from ruleout.comparison.judging import Pictures
 from ruleout.labels.laws import Law, size_law
 from ruleout.report import (
     Curves,
@@ -28,9 +28,7 @@ from ruleout.report import (
 from ruleout.report.formats import duration, number, points
 
 if TYPE_CHECKING:
-    from ruleout.comparison.result import Comparison
-
-__all__ = ["page"]
+    from ruleout.comparison.comparison_result import Comparison
 
 
 def page(table: Comparison, title: str, law: Law | None, facts: Mapping[str, object]) -> Report:

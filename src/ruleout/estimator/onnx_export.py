@@ -15,11 +15,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ruleout.estimator.cards import class_list
+from ruleout.estimator.model_folder import class_list
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
-
-__all__ = ["export"]
 
 
 class _Probabilities(nn.Module):
