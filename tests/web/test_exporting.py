@@ -389,7 +389,7 @@ def test_what_is_made_inert_is_the_same_when_read(text: str) -> None:
 
 @given(st.lists(st.text(min_size=1).filter(lambda name: name.strip() != ""), min_size=1))
 def test_cells_of_names_read_back(names: list[str]) -> None:
-    from ruleout.labels.files.rows import split
+    from ruleout.labels.row_files import split
 
     cell = names_cell(names)
     assert not cell.startswith(FORMULA)

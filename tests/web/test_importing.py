@@ -15,7 +15,7 @@ from web.logs import CLASSES, row
 
 from ruleout.labels.errors import InputError
 from ruleout.web import importing, project_export
-from ruleout.web.importing.matching import Matcher
+from ruleout.web.importing import Matcher
 from ruleout.web.records import Item
 
 NAMES = ["pets/cat.png", "wild/cat.png", "dog.png", "=1.png"]

@@ -22,7 +22,7 @@ from PIL import Image
 
 from ruleout.labels.errors import InputError
 from ruleout.web import items
-from ruleout.web.items.names import fault
+from ruleout.web.names import fault
 
 ANIMALS = ("cat", "dog", "bird", "fish")
 FORMATS = {"PNG": "png", "JPEG": "jpeg", "GIF": "gif", "WEBP": "webp", "BMP": "bmp"}

@@ -242,7 +242,7 @@ def parse_classes(text: str | None) -> int | list[str] | None:
             raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
         return [line.strip() for line in lines if line.strip()]
     if "|" in text:
-        from ruleout.labels.files.rows import split  # late: it loads pyarrow
+        from ruleout.labels.row_files import split  # late: it loads pyarrow
 
         return split(text)
     return [name.strip() for name in parse_names([text])]

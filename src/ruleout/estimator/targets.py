@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from ruleout.labels import Answers, LabelSets
-from ruleout.labels.arrays import plain
-from ruleout.labels.classes import shown, unknown
+from ruleout.labels.classes import plain, shown, unknown
 from ruleout.labels.errors import InputError
 
 __all__ = [

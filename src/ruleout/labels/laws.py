@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels.arrays import to_array
-from ruleout.labels.classes import Classes, class_names
+from ruleout.labels.classes import Classes, class_names, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
 
 __all__ = ["LAWS", "Law", "kept_law", "size_law", "wrong_class_rate"]

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import bits as _bits
-from ruleout.labels.arrays import to_array
-from ruleout.labels.classes import Classes, ClassName, class_names, encode
+from ruleout.labels.classes import Classes, ClassName, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.laws import Law, size_law, wrong_class_rate
 from ruleout.labels.sets import LabelSets

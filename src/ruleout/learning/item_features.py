@@ -103,9 +103,11 @@ def _cells(
 
     The file they came from is not read again: it may hold the true class in another column.
     """
-    from ruleout.datasets.tables.columns import to_matrix  # late: they load pyarrow
-    from ruleout.datasets.tables.reader import naming
-    from ruleout.datasets.tables.request import Request, choose
+    from ruleout.datasets.table_files import (
+        naming,
+        to_matrix,  # late: they load pyarrow
+    )
+    from ruleout.datasets.tables import Request, choose
 
     if reading is not None and reading.get("kind") != "columns":
         raise InputError("the model reads images, and the items are rows", _REMEDY)

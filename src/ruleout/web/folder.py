@@ -25,8 +25,8 @@ from ruleout.web.addresses import (
 from ruleout.web.engines import Database
 from ruleout.web.errors import StoreError
 from ruleout.web.items import Found
-from ruleout.web.items.names import storable
 from ruleout.web.making import whole_folder
+from ruleout.web.names import storable
 from ruleout.web.projectfile import FILE, Card, Source, read_card, write_card
 from ruleout.web.records import Settings
 from ruleout.web.store import Store

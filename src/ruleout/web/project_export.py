@@ -16,7 +16,7 @@ import pyarrow as pa
 from ruleout.labels import LabelSets
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
-from ruleout.labels.files.rows import COLUMN
+from ruleout.labels.row_files import COLUMN
 from ruleout.web.answer_log import Contradiction, How, Known, known
 from ruleout.web.making import whole_folder
 from ruleout.web.records import Item, LogRow

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from ruleout.labels.errors import brief
-from ruleout.labels.files.rows import parse_json
+from ruleout.labels.row_files import parse_json
 from ruleout.web.errors import StoreError
-from ruleout.web.items.names import storable
+from ruleout.web.names import storable
 
 __all__ = ["FILE", "FORMAT", "Card", "Source", "read_card", "write_card"]
 

@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
-from ruleout.labels.files.parquet import META
-from ruleout.labels.files.rows import join
-from ruleout.labels.files.text import MARK, csv_writer
+from ruleout.labels.row_files import MARK, META, csv_writer, join
 
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from ruleout.web.errors import RefusedError
-from ruleout.web.items.names import storable
+from ruleout.web.names import storable
 from ruleout.web.records import User
 from ruleout.web.service.bodies import form_fields
 from ruleout.web.service.calls import Call, call_of, household, peer

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from ruleout.web.errors import RefusedError
-from ruleout.web.items.names import storable
+from ruleout.web.names import storable
 from ruleout.web.records import Role
 from ruleout.web.service.bodies import form_fields
 from ruleout.web.service.calls import Call, call_of

@@ -12,17 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.errors import DataError
-from ruleout.datasets.tables.columns import check_memory
-from ruleout.datasets.tables.labelling import guess_note, row_names
-from ruleout.datasets.tables.request import Request, choose, locate
-from ruleout.datasets.tables.table import Table
+from ruleout.datasets.table_files import check_memory, guess_note, row_names
+from ruleout.datasets.tables import Request, Table, choose, locate
 from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
-from ruleout.labels.files.archive import member, names_in, opened, read_sets
-from ruleout.labels.files.rows import settle
+from ruleout.labels.files import member, names_in, opened, read_sets
+from ruleout.labels.row_files import settle
 from ruleout.labels.sets import LabelSets
-
-__all__ = ["read_archive"]
 
 _CHANNELS = (1, 3, 4)
 _MOST = np.finfo(np.float32).max

@@ -10,8 +10,6 @@ from typing import Any
 
 from ruleout.labels.errors import InputError, brief, nearest
 
-__all__ = ["LONGEST", "check_name", "fault", "storable", "suggest", "unique"]
-
 LONGEST = 500  # characters of a name
 _COMPARED = 20_000  # names that a mistyped one is compared with: more would take seconds
 

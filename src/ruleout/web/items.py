@@ -1,0 +1,524 @@
+"""What is to be labelled, read from a folder of images or a table file.
+
+:func:`read_items` reads either. Names, texts and cells come from strangers: names are refused
+where they could mislead a reader, and nothing is opened that is not a plain file inside the folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ruleout.labels.classes import class_names, shown, unknown
+from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.row_files import MARK, json_objects, text_lines
+from ruleout.web.names import check_name, storable, suggest, unique
+from ruleout.web.records import Item
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much is too much.
+
+    Attributes
+    ----------
+    items
+        How many items a project may have.
+    image_bytes
+        How large one image may be.
+    characters
+        How long the text of one item may be.
+    """
+
+    items: int = 1_000_000
+    image_bytes: int = 50_000_000
+    characters: int = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Items in a stable order, the folder their paths start from, and notes for the reader."""
+
+    items: tuple[Item, ...]
+    root: Path | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def read_items(
+    source: str | Path,
+    classes: Sequence[str],
+    *,
+    text: str | None = None,
+    name: str | None = None,
+    gold: str | None = None,
+    limits: Limits | None = None,
+) -> Found:
+    """Read what is to be labelled: a folder of images, or a CSV, TSV, JSONL or Parquet file.
+
+    `text`, `name` and `gold` name columns of a file, as in :func:`read_table`; a folder has none.
+
+    Raises
+    ------
+    InputError
+        One sentence with file and row: what is wrong, and how to mend it.
+    """
+    path, most = Path(source), limits or Limits()
+    notes: list[str] = []
+    if path.is_dir():
+        _check_folder(path, {"text": text, "name": name, "gold": gold})
+        items, notes = read_folder(path, most=most.items, largest=most.image_bytes)
+        remedy = "give PNG, JPEG, GIF, WebP or BMP files"
+    elif path.is_file():
+        items = read_table(
+            path,
+            classes,
+            text=text,
+            name=name,
+            gold=gold,
+            most=most.items,
+            longest=most.characters,
+        )
+        remedy = "give a file with at least one row below the header"
+    else:
+        raise InputError("there is no such file or folder", "check the path", file=path)
+    if not items:
+        raise InputError("there is nothing to label", remedy, file=path)
+    root = path.resolve() if path.is_dir() else None
+    return Found(items=tuple(items), root=root, notes=tuple(notes))
+
+
+def _check_folder(folder: Path, columns: dict[str, str | None]) -> None:
+    for option, column in columns.items():
+        if column is not None:
+            raise InputError(
+                f"{option} is the column {column!r}, but a folder of images has no columns",
+                "leave it out, or give a CSV, TSV, JSONL or Parquet file",
+                file=folder,
+            )
+
+
+def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -> tuple[Item, ...]:
+    """Return the items with the true classes that a file of columns ``item`` and ``class`` names.
+
+    Items that the file does not name stay as they are.
+    """
+    path = Path(file)
+    known = {item.name: place for place, item in enumerate(items)}
+    changed = list(items)
+    with placed(path):
+        for row, (line, cells) in enumerate(read_rows(path)):
+            where: dict[str, Any] = {"row": row, "line": line}
+            name = plain_cell(column_of(cells, "item", **where), "item", where)
+            if str(name) not in known:
+                remedy = suggest(name, known, "name items as the project does")
+                raise InputError(f"there is no item {brief(name)}", remedy, column="item", **where)
+            code = class_code(cells, "class", classes, where)
+            if code is not None:
+                place = known[str(name)]
+                changed[place] = replace(changed[place], gold=code)
+    return tuple(changed)
+
+
+_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_BITMAP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # sizes that BMP's second header may have
+_PIECE = 1 << 20  # bytes read at a time
+
+
+def image_type(head: bytes) -> str | None:
+    r"""Return the media type of an image from its first 32 bytes, or None.
+
+    PNG, JPEG, GIF, WebP and BMP are known. SVG and HTML are not images here: they can hold
+    programs.
+
+    >>> image_type(b"\x89PNG\r\n\x1a\n"), image_type(b"<svg xmlns='http://www.w3.org'>")
+    ('image/png', None)
+    """
+    for start, kind in _STARTS.items():
+        if head.startswith(start):
+            return kind
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    header = int.from_bytes(head[14:18], "little")
+    if head[:2] == b"BM" and head[6:10] == bytes(4) and header in _BITMAP_HEADERS:
+        return "image/bmp"
+    return None
+
+
+def read_folder(folder: str | Path, *, most: int, largest: int) -> tuple[list[Item], list[str]]:
+    """Read the images below a folder, sorted by name, and notes on what was left out.
+
+    Hidden files are left out without a note. A link is followed where it leads to a file inside
+    the folder.
+
+    Parameters
+    ----------
+    most
+        How many images there may be.
+    largest
+        How many bytes an image may have.
+
+    Raises
+    ------
+    InputError
+        If a link leads out of the folder, a name would mislead a reader, or a limit is passed.
+    """
+    root = Path(folder).resolve()
+    items: list[Item] = []
+    left_out: Counter[str] = Counter()
+    meet = unique("name", "rename one of the files", root)
+    for name in sorted(_files(root, left_out), key=os.fsencode):
+        found = _image(root, name, largest)
+        if isinstance(found, str):
+            left_out[found] += 1
+            continue
+        check_name(name, "name", "rename the file", file=root)
+        meet(name)
+        items.append(found)
+        if len(items) > most:
+            raise InputError(f"there are more than {most:,} images", "split them", file=root)
+    return items, [f"{count} left out: {reason}." for reason, count in sorted(left_out.items())]
+
+
+def _files(root: Path, left_out: Counter[str]) -> Iterator[str]:
+    """Yield the names of files below the folder; links to folders are not followed."""
+    for place, folders, files in os.walk(root, onerror=_unreadable):
+        for name in [*folders, *files]:
+            path = Path(place, name)
+            if path.is_symlink() and not name.startswith("."):
+                _check_link(path, root)
+        linked = [name for name in folders if Path(place, name).is_symlink()]
+        left_out.update(["links to folders"] * len(linked))
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (
+            Path(place, name).relative_to(root).as_posix()
+            for name in files
+            if not name.startswith(".")
+        )
+
+
+def _unreadable(error: OSError) -> None:
+    raise InputError(
+        "the folder cannot be read", "give its path and the right to read it", file=error.filename
+    )
+
+
+def _check_link(path: Path, root: Path) -> None:
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return  # leads nowhere: left out with a note, like any other file that is no image
+    if not target.is_relative_to(root):
+        raise InputError(
+            f"the link {path.relative_to(root).as_posix()!a} leads out of the folder",
+            "copy what it leads to into the folder",
+            file=root,
+        )
+
+
+def _image(root: Path, name: str, largest: int) -> Item | str:
+    """Return the image, or why the file is none."""
+    path = root / name
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+            return "not plain files"
+        with open(path, "rb") as stream:
+            head = stream.read(32)
+            if image_type(head) is None:
+                return "not PNG, JPEG, GIF, WebP or BMP images"
+            if status.st_size > largest:
+                raise InputError(
+                    f"the image {name!a} has {status.st_size:,} bytes, more than {largest:,}",
+                    "make it smaller",
+                    file=root,
+                )
+            whole = hashlib.sha256(head)
+            while piece := stream.read(_PIECE):
+                whole.update(piece)
+    except OSError:
+        return "files that cannot be read"
+    return Item(name=name, kind="image", path=name, sha256=whole.hexdigest())
+
+
+def read_table(
+    file: str | Path,
+    classes: Sequence[str],
+    *,
+    text: str | None = None,
+    name: str | None = None,
+    gold: str | None = None,
+    most: int,
+    longest: int,
+) -> list[Item]:
+    """Read items from CSV, TSV, JSONL or Parquet, in the order of the file.
+
+    Parameters
+    ----------
+    classes
+        The class names, which the cells of `gold` hold.
+    text
+        The column to show; without it every column is shown, `name` and `gold` excepted.
+    name
+        The column of names; without it rows are called ``row 0``, ``row 1`` and so on.
+    gold
+        The column of true classes; where its cell is empty the class is not known.
+    most
+        How many rows there may be.
+    longest
+        How many characters the text of a row, or all its cells together, may have.
+    """
+    path, items = Path(file), []
+    meet = unique("name", "name each row once", path)
+    with placed(path):
+        for row, (line, cells) in enumerate(islice(read_rows(path), most + 1)):
+            where: dict[str, Any] = {"row": row, "line": line}
+            own = f"row {row}" if name is None else _name(cells, name, where)
+            known = None if gold is None else class_code(cells, gold, classes, where)
+            shown = {key: cell for key, cell in cells.items() if key not in (name, gold)}
+            items.append(_item(own, shown, text, known, longest, where))
+            meet(own, **where)
+        if len(items) > most:
+            raise InputError(f"there are more than {most:,} rows", "split the file")
+    return items
+
+
+def _name(cells: dict[str, Any], column: str, where: dict[str, Any]) -> str:
+    value = plain_cell(column_of(cells, column, **where), column, where)
+    text = "" if value is None else str(value)
+    return check_name(text, "name", "give every row a name", column=column, **where)
+
+
+def class_code(
+    cells: dict[str, Any], column: str, classes: Sequence[str], where: dict[str, Any]
+) -> int | None:
+    """Return the position of the class that a cell names, None if it is empty."""
+    value = plain_cell(column_of(cells, column, **where), column, where)
+    label = "" if value is None else str(value).strip()
+    if label and label not in classes:
+        raise unknown(label, tuple(classes), column=column, **where)
+    return classes.index(label) if label else None
+
+
+def _item(
+    name: str,
+    cells: dict[str, Any],
+    text: str | None,
+    gold: int | None,
+    longest: int,
+    where: dict[str, Any],
+) -> Item:
+    if text is not None:
+        value = plain_cell(column_of(cells, text, **where), text, where)
+        shown = "" if value is None else str(value)
+        if not shown.strip():
+            remedy = "drop the row, or fill the cell"
+            raise InputError("the text is empty", remedy, column=text, **where)
+        _check_length(len(shown), longest, where)
+        return Item(name=name, kind="text", text=shown, sha256=_sha256(shown), gold=gold)
+    plain = {_key(key, where): plain_cell(cell, key, where) for key, cell in cells.items()}
+    content = json.dumps(plain, sort_keys=True)
+    _check_length(len(content), longest, where)
+    return Item(name=name, kind="row", cells=plain, sha256=_sha256(content), gold=gold)
+
+
+def _check_length(length: int, longest: int, where: dict[str, Any]) -> None:
+    if length > longest:
+        raise InputError(
+            f"the row has {length:,} characters, more than {longest:,}", "shorten it", **where
+        )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _key(key: str, where: dict[str, Any]) -> str:
+    if not storable(key):
+        raise InputError(f"the column name {key!a} cannot be stored", "rename it", **where)
+    return key
+
+
+def plain_cell(value: Any, column: str, where: dict[str, Any]) -> Any:
+    """Return a value that JSON and every database can hold: text, a number, a bool, or None.
+
+    Whole numbers beyond 64 bits, infinities, dates and nested values become text; NaN is None.
+
+    >>> plain_cell(3, "a", {}), plain_cell([1, 2], "a", {}), plain_cell(2**70, "a", {})
+    (3, '[1, 2]', '1180591620717411303424')
+    """
+    if isinstance(value, bytes):
+        remedy = "save text, or give images as files in a folder"
+        raise InputError("the cell holds bytes", remedy, column=column, **where)
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    text = value if isinstance(value, str) else _as_text(value)
+    if not storable(text):
+        remedy = "leave out NUL characters and lone surrogates"
+        raise InputError(
+            f"the cell holds {brief(ascii(text))}, which databases cannot hold",
+            remedy,
+            column=column,
+            **where,
+        )
+    return text
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value) if isinstance(value, (list, dict)) else str(value)
+    except (TypeError, ValueError, RecursionError):  # bytes inside, or a number of too many digits
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+Line: TypeAlias = tuple[int | None, dict[str, Any]]  # its number in a text file, and its cells
+
+
+def read_rows(file: str | Path) -> Iterator[Line]:
+    """Yield the rows of a table file, the suffix says how to read it.
+
+    Class lists that files of this package carry are left out. Cells of CSV and TSV files are
+    texts; other files keep their types.
+    """
+    path = Path(file)
+    readers: dict[str, Callable[[Path], Iterator[Line]]] = {
+        ".csv": _csv,
+        ".tsv": _csv,
+        ".jsonl": _jsonl,
+        ".parquet": _parquet,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(
+            f"unknown file type {path.suffix!r}", f"use one of {', '.join(readers)}", file=path
+        )
+    with placed(path):
+        yield from reader(path)
+
+
+@contextmanager
+def placed(file: Path) -> Iterator[None]:
+    """Add the file to errors that do not name one."""
+    try:
+        yield
+    except InputError as error:
+        error.file = error.file or file
+        raise
+
+
+def _csv(file: Path) -> Iterator[Line]:
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    table = csv.reader(text_lines(file), strict=True, delimiter=delimiter)
+    try:
+        header = next(table, None)
+        if not header:
+            raise InputError("the file names no columns", "name them in the first line", line=1)
+        _check_header(header)
+        for row, cells in enumerate(cells for cells in table if cells):
+            if len(cells) != len(header):
+                raise InputError(
+                    f"the row has {len(cells)} cells where the header has {len(header)}",
+                    "give every row the same cells, and quote cells that hold a separator",
+                    row=row,
+                    line=table.line_num,
+                )
+            named = zip(header, cells, strict=True)
+            yield table.line_num, {key: cell for key, cell in named if not key.startswith(MARK)}
+    except csv.Error as error:
+        problem, line = f"this is not valid CSV ({error})", table.line_num
+        raise InputError(problem, "mend the quotes, or use JSONL", line=line) from None
+
+
+def _check_header(header: list[str]) -> None:
+    for name, times in Counter(header).items():
+        if times > 1:
+            raise InputError(f"column {name!a} stands twice", "name each column once", line=1)
+
+
+def _jsonl(file: Path) -> Iterator[Line]:
+    for line, value in json_objects(file):
+        if line > 1 or set(value) != {"classes"}:
+            yield line, value
+
+
+def _parquet(file: Path) -> Iterator[Line]:
+    with open(file, "rb") as stream:
+        try:
+            table = pq.ParquetFile(stream, page_checksum_verification=True)
+            _check_header(table.schema_arrow.names)
+            for batch in table.iter_batches(batch_size=1024):
+                yield from ((None, cells) for cells in batch.to_pylist())
+        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
+            raise InputError("this is not a readable Parquet file", "write it again") from None
+
+
+def column_of(cells: dict[str, Any], column: str, **where: Any) -> Any:
+    """Return the cell of a column, or say which column may be meant.
+
+    >>> column_of({"text": "a"}, "text")
+    'a'
+    """
+    if column not in cells:
+        say = f"the columns are {shown(list(cells))}"
+        raise InputError(f"there is no column {column!r}", nearest(column, cells, say), **where)
+    return cells[column]
+
+
+_LONGEST = 200  # characters of a class name: it has to fit on a button
+
+
+def read_classes(file: str | Path) -> tuple[str, ...]:
+    r"""Read class names, one per line, UTF-8; blank lines may only stand at the end.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two, or a name is blank, stands twice, is too long, or holds
+        characters that would mislead a reader.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "classes.txt").write_text("cat\ndog\n")
+    ...     read_classes(Path(folder, "classes.txt"))
+    ('cat', 'dog')
+    """
+    path = Path(file)
+    meet = unique("class name", "name each class once", path)
+    with placed(path):
+        lines = [line.strip() for line in text_lines(path)]
+        while lines and not lines[-1]:
+            lines.pop()
+        names = tuple(_class_name(line, number) for number, line in enumerate(lines, 1))
+        for number, name in enumerate(names, 1):
+            meet(name, line=number)
+        class_names(names)
+    return names
+
+
+def _class_name(line: str, number: int) -> str:
+    remedy = "write one class name per line"
+    return check_name(line, "class name", remedy, longest=_LONGEST, line=number)
