@@ -38,7 +38,7 @@ from web.served import served
 from web.servers import programs, server
 
 from ruleout.web import Reply, Settings, Store, Turn
-from ruleout.web.sittings import Wish
+from ruleout.web.entities import TurnRequest
 
 WANTED = {"sqlite": 1000.0, "postgresql": 250.0}  # milliseconds, 95 of 100 answers
 PACES = {"people": 1.0, "no pause": 0.0}  # seconds of thought
@@ -89,13 +89,15 @@ def grown(kind: str, items: int, together: int = 50) -> dict[str, Any]:
     settings = Settings(classes=tuple("abcdefghij"), law="released")
     with address(kind) as url, Store.create(url, settings, make_items(items)) as store:
         people = [store.add_user(f"user {n}").id for n in range(together)]
-        turns = store.take([Wish(user=user, hold=3, now=datetime.now(UTC)) for user in people])
+        turns = store.turns(
+            [TurnRequest(user=user, hold=3, now=datetime.now(UTC)) for user in people]
+        )
         seconds = []
         for turn in range(items // together):
             given = zip(people, turns, strict=True)
             wishes = [_wish(user, f"{user}-{turn}", of) for user, of in given]
             start = time.perf_counter()
-            turns = store.take(wishes)
+            turns = store.turns(wishes)
             seconds.append(time.perf_counter() - start)
         assert store.progress().done == together * (items // together)
         assert store.check() == []
@@ -108,10 +110,10 @@ def grown(kind: str, items: int, together: int = 50) -> dict[str, Any]:
     }
 
 
-def _wish(user: int, name: str, turn: Turn | BaseException) -> Wish:
+def _wish(user: int, name: str, turn: Turn | BaseException) -> TurnRequest:
     assert isinstance(turn, Turn), turn
     reply = Reply(id=name, kind="no", question=turn.questions[0].id)
-    return Wish(user=user, hold=3, now=datetime.now(UTC), reply=reply)
+    return TurnRequest(user=user, hold=3, now=datetime.now(UTC), reply=reply)
 
 
 def _check(store: Store, told: Told, annotators: int, answers: int) -> None:

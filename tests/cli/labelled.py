@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ruleout.cli.label import label
 from ruleout.web import Reply, Store, User
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 CLASSES = ("cat", "dog", "fish", "bird")
 

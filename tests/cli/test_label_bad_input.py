@@ -16,7 +16,7 @@ import pytest
 from cli.labelled import make_answered, make_images, make_project, run
 
 from ruleout.labels import atomic
-from ruleout.web import folder as folders
+from ruleout.web import project as folders
 
 # ---------------------------------------------------------------------- init
 

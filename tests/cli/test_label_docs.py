@@ -59,7 +59,7 @@ def test_backups_are_whole(how: str, tmp_path: Path) -> None:
     """As the page has them, while somebody has the project open."""
     from cli.labelled import make_answered
 
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
 
     project, copy = make_answered(tmp_path), tmp_path / "copy.sqlite"
     with Project.open(project) as opened:

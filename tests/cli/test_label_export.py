@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import ruleout as ro
 from ruleout.cli import app
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 
 def contradicting(folder: Path) -> Path:

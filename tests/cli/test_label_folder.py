@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from ruleout.labels.errors import InputError
 from ruleout.web import Settings
-from ruleout.web.addresses import postgresql, without_password
-from ruleout.web.folder import Project
 from ruleout.web.items import read_items
-from ruleout.web.projectfile import read_card
+from ruleout.web.project import Project, postgresql, read_card, without_password
 
 
 def test_a_project_is_made_and_opened_again(tmp_path: Path) -> None:

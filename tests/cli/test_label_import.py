@@ -11,7 +11,7 @@ import pytest
 from cli.labelled import make_answered, make_project, ran, run
 
 import ruleout as ro
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 TABLE = """item,annotator,kind,proposed,excluded,which
 0.png,Zoe,no,cat|dog,,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli.labelled import CLASSES, make_images, make_project, ran, run
 
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 TABLE = "id,words,year\na,hello,1990\nb,world,2000\n"
 

@@ -20,7 +20,7 @@ from web.conftest import postgresql
 from web.servers import Server
 
 import ruleout as ro
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 __all__ = ["postgresql"]  # a fixture
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli.labelled import make_project, ran, run
 
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 import ruleout as ro
 from ruleout.estimator import load
 from ruleout.web.answer_log import known
-from ruleout.web.folder import Project
+from ruleout.web.project import Project
 from ruleout.web.project_export import write_sets
 
 N = 160

@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image
 
 import ruleout as ro
-from ruleout.web.folder import Project
+from ruleout.web.entities import Reply, Settings
 from ruleout.web.items import Found, read_items
-from ruleout.web.records import Reply, Settings
+from ruleout.web.project import Project
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _X, _Y = ro.datasets.load("digits").train

@@ -16,7 +16,7 @@ import ruleout as ro
 from ruleout.labels.errors import InputError
 from ruleout.learning import read_lesson, read_review
 from ruleout.web.answer_log import every_answer, known
-from ruleout.web.records import Reply
+from ruleout.web.entities import Reply
 from ruleout.web.reliability import reliabilities, weights
 
 N = 24

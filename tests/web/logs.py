@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ruleout.labels import propose
-from ruleout.web.records import LogRow
+from ruleout.web.entities import LogRow
 
 CLASSES = ("cat", "dog", "bird", "fish")
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sqlalchemy.exc import IntegrityError
 
 from ruleout.web import Item, LogRow, Receipt, Reply, Store, Turn, User
-from ruleout.web.sittings import Wish
+from ruleout.web.entities import TurnRequest
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _NUMBERS = count()
@@ -52,8 +52,8 @@ def counted(store: Store) -> list[LogRow]:
     return [row for row in store.log() if row.counts and row.kind in ("yes", "no", "excluded")]
 
 
-def take_as_many(store: Store, wishes: Sequence[Wish]) -> list[Turn | BaseException]:
-    """Do what :meth:`Store.take` does, but even for one annotator in the way of many."""
+def take_as_many(store: Store, wishes: Sequence[TurnRequest]) -> list[Turn | BaseException]:
+    """Do what :meth:`Store.turns` does, but even for one annotator in the way of many."""
     try:
         with store._database.writing() as db:
             return [*store._sitting(db).turns(wishes)]

@@ -19,7 +19,7 @@ from web.logs import CLASSES, row, simulated
 import ruleout as ro
 from ruleout.labels.errors import InputError
 from ruleout.web import answer_log, project_export, reliability
-from ruleout.web.records import LogRow
+from ruleout.web.entities import LogRow
 from ruleout.web.spreadsheet import FORMULA, inert, names_cell, unescaped
 
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]

@@ -15,8 +15,8 @@ from web.logs import CLASSES, row
 
 from ruleout.labels.errors import InputError
 from ruleout.web import importing, project_export
+from ruleout.web.entities import Item
 from ruleout.web.importing import Matcher
-from ruleout.web.records import Item
 
 NAMES = ["pets/cat.png", "wild/cat.png", "dog.png", "=1.png"]
 IMAGES = [Item(name=name, kind="image", path=name) for name in NAMES]

@@ -21,7 +21,7 @@ PEOPLE, LEASE = 3, 100
 class OfMany(Store):
     """Takes every turn as one of many."""
 
-    take = take_as_many
+    turns = take_as_many
 
 
 STORES = (Store, OfMany)

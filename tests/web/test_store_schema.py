@@ -17,8 +17,8 @@ from sqlalchemy import create_engine, event, inspect, text
 from web.made import Make, make_items
 
 from ruleout.web import Settings, Store, StoreError, queries
+from ruleout.web.database import TABLE
 from ruleout.web.schema import METADATA
-from ruleout.web.upgrading import TABLE
 
 SETTINGS = Settings(classes=tuple("abc"))
 

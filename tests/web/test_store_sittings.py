@@ -26,12 +26,12 @@ from ruleout.web import (
     Turn,
     UnavailableError,
     User,
-    engines,
+    database,
     users,
 )
-from ruleout.web.engines import one_by_one
-from ruleout.web.errors import StoreError
-from ruleout.web.sittings import Sitting, Wish
+from ruleout.web.database import one_by_one
+from ruleout.web.entities import StoreError, TurnRequest
+from ruleout.web.turns import Sitting
 
 # The tests of the modules above run here again: every turn is done as one of many.
 del test_a_turn_takes_six_statements  # noqa: F821
@@ -41,7 +41,7 @@ del test_a_turn_takes_six_statements  # noqa: F821
 def as_one_of_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let even one annotator take the way of many, in the tests that are borrowed."""
     if request.function.__module__ != __name__:
-        monkeypatch.setattr(Store, "take", take_as_many)
+        monkeypatch.setattr(Store, "turns", take_as_many)
 
 
 def people(store: Store, count: int) -> list[User]:
@@ -49,24 +49,24 @@ def people(store: Store, count: int) -> list[User]:
     return [store.add_user(f"user {n}") for n in range(count)]
 
 
-def wish(user: User, reply: Reply | None = None, hold: int = 2, now: float = 0) -> Wish:
+def wish(user: User, reply: Reply | None = None, hold: int = 2, now: float = 0) -> TurnRequest:
     """Make a wish."""
-    return Wish(user=user.id, hold=hold, now=at(now), reply=reply)
+    return TurnRequest(user=user.id, hold=hold, now=at(now), reply=reply)
 
 
-def taken(store: Store, wishes: Sequence[Wish]) -> list[Turn]:
+def taken(store: Store, wishes: Sequence[TurnRequest]) -> list[Turn]:
     """Have all wishes fulfilled in one transaction."""
     commits: list[Any] = []
     note = commits.append
     event.listen(store._database.engine, "commit", note)
-    found = store.take(wishes)
+    found = store.turns(wishes)
     event.remove(store._database.engine, "commit", note)
     assert len(commits) == 1
     assert all(isinstance(turn, Turn) for turn in found), found
     return found  # type: ignore[return-value]
 
 
-def statements(store: Store, wishes: Sequence[Wish]) -> int:
+def statements(store: Store, wishes: Sequence[TurnRequest]) -> int:
     """Count the statements that the wishes take."""
     seen: list[str] = []
     note = lambda _c, _k, sql, *_: seen.append(sql)  # noqa: E731
@@ -79,7 +79,7 @@ def statements(store: Store, wishes: Sequence[Wish]) -> int:
 # ---------------------------------------------------------------------- the ordinary
 
 
-def _played(store: Store, take: Callable[[Sequence[Wish]], list[Any]]) -> list[Any]:
+def _played(store: Store, take: Callable[[Sequence[TurnRequest]], list[Any]]) -> list[Any]:
     """Let five people take nine turns each; return what they were told."""
     everyone, told = people(store, 5), []
     kind = "no" if store.settings.mode == "propose" else "excluded"
@@ -106,7 +106,7 @@ def test_many_turns_at_once_are_the_same_as_one_after_another(
     with Store.create(
         f"sqlite:///{tmp_path / 'b.sqlite'}", store.settings, make_items(60)
     ) as other:
-        each = _played(other, lambda wishes: [other.take([one])[0] for one in wishes])
+        each = _played(other, lambda wishes: [other.turns([one])[0] for one in wishes])
     assert _played(store, lambda wishes: taken(store, wishes)) == each
 
 
@@ -224,14 +224,14 @@ def test_who_is_refused_is_refused_alone(make: Make) -> None:
     (ann, mine), (bob, his), (cem, other), (dan, fourth) = _opened(store, 4)
     store.disable("user 3")
     before = len(list(store.log()))
-    found = store.take([
+    found = store.turns([
         wish(ann, said("no", mine)),
         wish(bob, said("no", mine)),  # asked of somebody else
         wish(bob, said("no", his)),
         wish(cem, said("excluded", other, excluded=(1,))),  # no answer to a proposal
         wish(cem, said("no", 10**6)),
         wish(dan, said("no", fourth)),  # closed
-        Wish(user=10**6, hold=1, now=at(0)),
+        TurnRequest(user=10**6, hold=1, now=at(0)),
         wish(cem, said("no", other, id="import-1")),
         wish(cem, said("no", other, id="x" * 101)),
         wish(cem, said("no", other, id=None)),
@@ -250,11 +250,11 @@ def test_who_is_refused_is_refused_alone(make: Make) -> None:
 def test_an_id_belongs_to_who_used_it_first(make: Make) -> None:
     store = make(20)
     (ann, mine), (bob, his) = _opened(store, 2)
-    found = store.take([wish(ann, said("no", mine, id="a")), wish(bob, said("no", his, id="a"))])
+    found = store.turns([wish(ann, said("no", mine, id="a")), wish(bob, said("no", his, id="a"))])
     assert isinstance(found[0], Turn)
     assert isinstance(found[1], RefusedError)
     assert found[1].reason == "conflict"
-    found = store.take([wish(bob, said("no", his, id="a")), wish(ann, said("no", 7, id="a"))])
+    found = store.turns([wish(bob, said("no", his, id="a")), wish(ann, said("no", 7, id="a"))])
     assert all(isinstance(one, RefusedError) and one.reason == "conflict" for one in found)
 
 
@@ -265,7 +265,7 @@ def test_late_answers_are_kept_and_do_not_count(make: Make) -> None:
     assert {one.item for one in got} == {1, 2, 3, 4}
     found = taken(store, [
         wish(ann, said("no", mine), 1, 600), wish(bob, None, 1, 600),
-        Wish(user=got[0].user, hold=1, now=at(600), reply=said("no", got[0].id)),
+        TurnRequest(user=got[0].user, hold=1, now=at(600), reply=said("no", got[0].id)),
     ])  # fmt: skip
     assert [turn.receipt.status for turn in found] == ["late", "nothing", "recorded"]
     assert store.check() == []
@@ -327,7 +327,7 @@ def test_turns_in_each_others_way_are_done_one_by_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(Sitting, "turns", crossed)
-        found = store.take(wishes)
+        found = store.turns(wishes)
     assert [turn.receipt.status for turn in found if isinstance(turn, Turn)] == ["recorded"] * 3
 
 
@@ -339,7 +339,7 @@ def test_a_refusal_at_the_second_try_is_for_one_alone(
     errors = iter([IntegrityError("INSERT", {}, Exception("twice")), RefusedError("no", "stop")])
     alone = Store._alone
 
-    def unlucky(store: Store, one: Wish) -> Turn:
+    def unlucky(store: Store, one: TurnRequest) -> Turn:
         if one is wishes[1]:
             raise next(errors)
         return alone(store, one)
@@ -350,7 +350,7 @@ def test_a_refusal_at_the_second_try_is_for_one_alone(
     with monkeypatch.context() as patch:
         patch.setattr(Sitting, "turns", crossed)
         patch.setattr(Store, "_alone", unlucky)
-        found = store.take(wishes)
+        found = store.turns(wishes)
     assert [isinstance(one, Turn) for one in found] == [True, False, True]
     assert isinstance(found[1], RefusedError)
     assert len(list(store.log())) == 2
@@ -363,11 +363,11 @@ def test_one_who_is_locked_elsewhere_holds_nobody_else_up(
     store = make(20)
     if store._database.file:
         return  # SQLite has one writer anyway
-    monkeypatch.setattr(engines, "_TURNS", engines._TURNS.replace("5s", "200ms"))
+    monkeypatch.setattr(database, "_TURNS", database._TURNS.replace("5s", "200ms"))
     opened = _opened(store, 3)
     with store._database.writing() as elsewhere:
         users.locked(elsewhere, opened[1][0].id)
-        found = store.take([wish(user, said("no", mine)) for user, mine in opened])
+        found = store.turns([wish(user, said("no", mine)) for user, mine in opened])
     assert [isinstance(one, Turn) for one in found] == [True, False, True]
     assert isinstance(found[1], UnavailableError)
     assert store.check() == []
@@ -382,7 +382,7 @@ def test_a_commit_that_fails_gives_nobody_a_receipt(make: Make) -> None:
 
     event.listen(store._database.engine, "commit", broken)
     with pytest.raises(UnavailableError):
-        store.take(wishes)
+        store.turns(wishes)
     event.remove(store._database.engine, "commit", broken)
     assert list(store.log()) == []
     assert [turn.receipt.status for turn in taken(store, wishes)] == ["recorded"] * 3

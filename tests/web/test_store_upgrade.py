@@ -13,13 +13,10 @@ from sqlalchemy.exc import IntegrityError
 from web.made import at, make_items, said
 
 from ruleout.web import Question, Reply, Settings, Store, User, projects, users
-from ruleout.web.answering import Answering
-from ruleout.web.desk import Desk
-from ruleout.web.engines import Database
-from ruleout.web.leases import Asking
+from ruleout.web.database import TABLE, Database, climb, revision
 from ruleout.web.proposals import Proposer
 from ruleout.web.schema import METADATA, slots
-from ruleout.web.upgrading import TABLE, climb, revision
+from ruleout.web.turns import Answering, Asking, Desk
 
 SETTINGS = Settings(classes=tuple("abcdef"), rounds=2, lease_seconds=3600)
 

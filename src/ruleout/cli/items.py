@@ -66,7 +66,7 @@ def open_lesson(
     """Read what a project teaches: rows, what is known about them, and weights; print the notes."""
     with labelling(), ExitStack() as stack:
         from ruleout.learning.training_data import USUAL, read_lesson
-        from ruleout.web.folder import Project
+        from ruleout.web.project import Project
 
         found = read_lesson(
             stack.enter_context(Project.open(data)),
@@ -96,7 +96,7 @@ def open_items(
     with labelling(), ExitStack() as stack:
         from ruleout.estimator.targets import known_target
         from ruleout.learning import read_review
-        from ruleout.web.folder import Project
+        from ruleout.web.project import Project
 
         project = stack.enter_context(Project.open(data))
         found = read_review(

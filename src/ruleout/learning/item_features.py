@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ruleout.datasets import Table, read_table
 from ruleout.labels.errors import InputError, brief
-from ruleout.web.folder import Project
-from ruleout.web.records import Item
+from ruleout.web.entities import Item
+from ruleout.web.project import Project
 from ruleout.web.spreadsheet import inert
 
 if TYPE_CHECKING:

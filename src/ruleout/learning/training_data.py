@@ -17,8 +17,8 @@ from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.learning.item_features import read_features
 from ruleout.web.answer_log import Contradiction, by_item, every_answer, known, standing
-from ruleout.web.folder import Project
-from ruleout.web.records import Item, LogRow
+from ruleout.web.entities import Item, LogRow
+from ruleout.web.project import Project
 from ruleout.web.reliability import Reliability, heard, log_likelihoods, reliabilities, weights
 
 

@@ -3,19 +3,21 @@
 :class:`Store` keeps a project in SQLite or PostgreSQL; it never loads torch.
 """
 
-from ruleout.web.errors import RefusedError, StoreError, UnavailableError
-from ruleout.web.progress import Progress
-from ruleout.web.records import (
+from ruleout.web.entities import (
     Brought,
     Item,
     LogRow,
     Question,
     Receipt,
+    RefusedError,
     Reply,
     Settings,
+    StoreError,
     Turn,
+    UnavailableError,
     User,
 )
+from ruleout.web.progress import Progress
 from ruleout.web.store import Store
 
 __all__ = [

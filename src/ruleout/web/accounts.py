@@ -16,8 +16,7 @@ from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, select
 
 from ruleout.labels.errors import brief
 from ruleout.web import users
-from ruleout.web.errors import RefusedError
-from ruleout.web.records import Role, User
+from ruleout.web.entities import RefusedError, Role, User
 from ruleout.web.schema import Moment, invites, sessions
 from ruleout.web.schema import users as people
 

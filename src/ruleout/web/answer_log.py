@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Integer, Row, Text, and_, func, or_, select, 
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import width
 from ruleout.labels.errors import InputError, brief
+from ruleout.web.entities import IMPORTED, Kind, LogRow
 from ruleout.web.names import suggest
-from ruleout.web.records import IMPORTED, Kind, LogRow
 from ruleout.web.schema import answers, invites, items, questions, slots, undone, users
 
 

@@ -22,9 +22,9 @@ from ruleout.labels.classes import shown, unknown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.row_files import parse_json, split
 from ruleout.web.answer_log import IMPORTED
+from ruleout.web.entities import Item, Kind
 from ruleout.web.items import column_of, placed, read_rows
 from ruleout.web.names import check_name, suggest
-from ruleout.web.records import Item, Kind
 from ruleout.web.spreadsheet import unescaped
 
 _KINDS = ("yes", "no", "which", "excluded", "skip")

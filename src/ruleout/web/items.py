@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from ruleout.labels.classes import class_names, shown, unknown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.row_files import MARK, json_objects, text_lines
+from ruleout.web.entities import Item
 from ruleout.web.names import check_name, storable, suggest, unique
-from ruleout.web.records import Item
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ruleout.web import accounts, users
-from ruleout.web.engines import Database
-from ruleout.web.records import Role, User
+from ruleout.web.database import Database
+from ruleout.web.entities import Role, User
 from ruleout.web.schema import key
 
 __all__ = ["People", "moment", "number_of"]

@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
 )
 
-from ruleout.web.records import IMPORTED, Settings
+from ruleout.web.entities import IMPORTED, Settings
 from ruleout.web.schema import answers, items, slots, undone
 
 __all__ = ["Progress", "pace", "progress"]

@@ -18,8 +18,8 @@ from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.labels.row_files import COLUMN
 from ruleout.web.answer_log import Contradiction, How, Known, known
-from ruleout.web.making import whole_folder
-from ruleout.web.records import Item, LogRow
+from ruleout.web.entities import Item, LogRow
+from ruleout.web.project import whole_folder
 from ruleout.web.reliability import Reliability, reliabilities, weights
 from ruleout.web.spreadsheet import FORMULA, write_rows
 from ruleout.web.store import Store

@@ -14,11 +14,10 @@ from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from ruleout.labels.classes import class_names
 from ruleout.labels.errors import brief
-from ruleout.web.errors import RefusedError, StoreError
+from ruleout.web.earlier_answers import in_chunks
+from ruleout.web.entities import Item, RefusedError, Settings, StoreError, User
+from ruleout.web.names import storable
 from ruleout.web.proposals import capped_law
-from ruleout.web.records import Item, Settings, User
-from ruleout.web.replies import storable
-from ruleout.web.rounds import in_chunks
 from ruleout.web.schema import items as table
 from ruleout.web.schema import key, project, questions, slots
 
@@ -113,7 +112,7 @@ def _check_items(every: Sequence[Item], classes: int) -> None:
             problem = f"item name {brief(one.name)} is {'taken' if one.name else 'empty'}"
             raise StoreError(problem, "give every item a name of its own", row=row)
         seen.add(one.name)
-        if not all(map(storable, (one.name, one.path, one.text))):
+        if not all(map(storable, (one.name, one.path or "", one.text or ""))):
             problem = f"item {brief(one.name)} holds a character that cannot be stored"
             raise StoreError(problem, "rename the file, or write the text as UTF-8", row=row)
         if one.gold is not None and not 0 <= one.gold < classes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels import size_law
 from ruleout.labels.errors import LabelError
-from ruleout.web.records import Settings
+from ruleout.web.entities import Settings
 
 __all__ = ["Proposal", "Proposer", "capped_law", "chance"]
 

@@ -6,16 +6,25 @@ SQLite leaves ``FOR UPDATE`` out, since it has one writer anyway.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     Column,
     ColumnElement,
+    Connection,
+    Executable,
     Integer,
+    Row,
     Select,
     Table,
+    TableValuedAlias,
     and_,
+    any_,
     bindparam,
+    column,
     exists,
     func,
     insert,
@@ -24,8 +33,10 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from ruleout.web.records import IMPORTED
+from ruleout.web import queries
+from ruleout.web.entities import IMPORTED
 from ruleout.web.schema import Moment, answers, items, questions, slots, undone, users
 
 __all__ = [
@@ -56,6 +67,7 @@ __all__ = [
     "USER",
     "USERS",
 ]
+
 
 _user: Any = bindparam("user")
 _users: Any = bindparam("users", expanding=True)
@@ -223,3 +235,65 @@ LAST_ANSWER = (
     .order_by(answers.c.number.desc())
     .limit(1)
 )
+
+
+_Rows = Sequence[dict[str, Any]]
+
+
+def add(db: Connection, table: Table, rows: _Rows, *told: str) -> Sequence[Row[Any]]:
+    """Add rows that have the same columns; return the columns `told` of each, in any order."""
+    if not rows:
+        return []
+    if _takes_arrays(db):
+        return db.execute(_added(table, tuple(rows[0]), told), _columns(rows)).all()
+    return db.execute(_insert(table, told), rows).all()
+
+
+def hold(db: Connection, rows: _Rows) -> None:
+    """Have slots change hands: rows as :data:`HOLD` takes them."""
+    if rows and _takes_arrays(db):
+        db.execute(_hold_many(), _columns(rows))
+    elif rows:
+        db.execute(queries.HOLD, rows)
+
+
+def _takes_arrays(db: Connection) -> bool:
+    return db.dialect.name == "postgresql"
+
+
+def _columns(rows: _Rows) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@lru_cache
+def _insert(table: Table, told: tuple[str, ...]) -> Executable:
+    return insert(table).returning(*(table.c[name] for name in told))
+
+
+@lru_cache
+def _added(table: Table, names: tuple[str, ...], told: tuple[str, ...]) -> Executable:
+    given = _given({name: table.c[name] for name in names}.items())
+    rows = insert(table).from_select(names, select(*given.c))
+    return rows.returning(*(table.c[name] for name in told))
+
+
+@lru_cache
+def _hold_many() -> Executable:
+    changed = ("question", "holder", "expires", "answer")
+    places = {"at_item": slots.c.item, "at_round": slots.c.round}
+    given = _given((places | {name: slots.c[name] for name in changed}).items())
+    here = [place == given.c[name] for name, place in places.items()]
+    here.append(slots.c.item == any_(_array("at_item", slots.c.item)))  # else all slots are read
+    return update(slots).where(*here).values({name: given.c[name] for name in changed})
+
+
+def _given(columns: Iterable[tuple[str, Column[Any]]]) -> TableValuedAlias:
+    """Return a table of what is sent along: an array for each column, by its name."""
+    every = list(columns)
+    arrays = [_array(name, like) for name, like in every]
+    named = func.unnest(*arrays).table_valued(*(column(name, like.type) for name, like in every))
+    return named.render_derived(name="given")
+
+
+def _array(name: str, like: Column[Any]) -> BindParameter[Any]:
+    return bindparam(name, type_=ARRAY(like.type, dimensions=1))

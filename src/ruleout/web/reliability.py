@@ -36,7 +36,7 @@ from scipy.special import ndtri
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
 from ruleout.web.answer_log import Bits, Columns, Rows, Whole, by_item, columns, ruled_out, standing
-from ruleout.web.records import LogRow
+from ruleout.web.entities import LogRow
 
 #: What was tested: "yes" being right to say, "no" being right to say, or a free answer.
 Form: TypeAlias = Literal["yes", "no", "free"]

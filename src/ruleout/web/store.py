@@ -13,27 +13,28 @@ from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
 from ruleout.web import answer_log, projects, schema
-from ruleout.web.bringing import Bringing
-from ruleout.web.engines import Database, one_by_one
-from ruleout.web.errors import RefusedError, StoreError, UnavailableError
-from ruleout.web.leases import MOST
-from ruleout.web.people import People, moment, number_of
-from ruleout.web.progress import Progress, progress
-from ruleout.web.proposals import Proposer
-from ruleout.web.records import (
+from ruleout.web.database import Database, make, one_by_one, upgrade
+from ruleout.web.earlier_answers import Bringing
+from ruleout.web.entities import (
+    MOST_HELD,
     Brought,
     Item,
     LogRow,
     Question,
     Receipt,
+    RefusedError,
     Reply,
     Settings,
+    StoreError,
     Turn,
+    TurnRequest,
+    UnavailableError,
     User,
 )
-from ruleout.web.sittings import Sitting, Wish
-from ruleout.web.together import Together
-from ruleout.web.upgrading import make, upgrade
+from ruleout.web.people import People, moment, number_of
+from ruleout.web.progress import Progress, progress
+from ruleout.web.proposals import Proposer
+from ruleout.web.turns import Sitting
 
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
@@ -69,7 +70,6 @@ class Store(People):
         with database.looking() as db:
             self._identity = projects.identity(db)
         self._proposer = Proposer(settings)
-        self._together = Together(self.take, lanes=database.lanes)
 
     @classmethod
     def create(cls, url: str, settings: Settings, items: Iterable[Item]) -> Store:
@@ -114,7 +114,7 @@ class Store(People):
 
     @property
     def lanes(self) -> int:
-        """How many calls of :meth:`take` are worth running at a time."""
+        """How many calls of :meth:`turns` are worth running at a time."""
         return self._database.lanes
 
     @property
@@ -127,8 +127,8 @@ class Store(People):
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
         _check_count(count, 1)
-        wish = Wish(user=number_of(user), hold=count, now=moment(now))
-        return self._together.do(wish).questions
+        wish = TurnRequest(user=number_of(user), hold=count, now=moment(now))
+        return self._one(wish).questions
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply and return its receipt; the same reply again gets the same receipt."""
@@ -137,11 +137,15 @@ class Store(People):
     def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
         """Record a reply and return up to `hold` questions that are then open, in one step."""
         _check_count(hold, 0)
-        return self._together.do(
-            Wish(user=number_of(user), hold=hold, now=moment(now), reply=reply)
-        )
+        return self._one(TurnRequest(user=number_of(user), hold=hold, now=moment(now), reply=reply))
 
-    def take(self, wishes: Sequence[Wish]) -> list[Turn | BaseException]:
+    def _one(self, wish: TurnRequest) -> Turn:
+        found = self.turns([wish])[0]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def turns(self, wishes: Sequence[TurnRequest]) -> list[Turn | BaseException]:
         """Do what many want, at best in one transaction; return what each gets, or is to raise."""
         if len(wishes) > 1:
             try:
@@ -152,7 +156,7 @@ class Store(People):
                     raise
         return [self._tried(wish) for wish in wishes]
 
-    def _tried(self, wish: Wish) -> Turn | BaseException:
+    def _tried(self, wish: TurnRequest) -> Turn | BaseException:
         try:
             try:
                 return self._alone(wish)
@@ -161,7 +165,7 @@ class Store(People):
         except Exception as error:
             return error
 
-    def _alone(self, wish: Wish) -> Turn:
+    def _alone(self, wish: TurnRequest) -> Turn:
         with self._database.writing() as db:
             return self._sitting(db).alone(wish)
 
@@ -222,7 +226,6 @@ class Store(People):
 
     def close(self) -> None:
         """Close every connection."""
-        self._together.close()
         self._database.close()
 
     def __enter__(self) -> Store:
@@ -236,8 +239,8 @@ class Store(People):
 
 
 def _check_count(count: int, least: int) -> None:
-    if type(count) is not int or not least <= count <= MOST:
-        raise RefusedError(f"{brief(count)} questions asked for", f"ask for {least} to {MOST}")
+    if type(count) is not int or not least <= count <= MOST_HELD:
+        raise RefusedError(f"{brief(count)} questions asked for", f"ask for {least} to {MOST_HELD}")
 
 
 def _plain(database: Database, error: BaseException) -> BaseException:

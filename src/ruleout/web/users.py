@@ -12,8 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
 from ruleout.web import queries
-from ruleout.web.errors import RefusedError
-from ruleout.web.records import Role, User
+from ruleout.web.entities import RefusedError, Role, User
 from ruleout.web.schema import key, slots
 from ruleout.web.schema import users as table
 

@@ -82,7 +82,7 @@ def bring(
     A file that is imported twice brings its answers once. Who answered gets a closed account:
     `users PROJECT open NAME`, then `invite`, lets them in.
     """
-    from ruleout.web.folder import Project  # late: it loads SQLAlchemy
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
         found = _read(opened.store, file, origin, meaning, control, key, skip_unknown)

@@ -57,7 +57,7 @@ def export(
 
     Items whose answers leave no class are in a list of their own, and in no set.
     """
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
     from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:

@@ -16,8 +16,8 @@ from ruleout.cli.label.common import join_link, labelling
 
 if TYPE_CHECKING:
     from ruleout.web import Settings
-    from ruleout.web.folder import Project
     from ruleout.web.items import Found
+    from ruleout.web.project import Project
 
 __all__ = ["init"]
 
@@ -137,7 +137,7 @@ def init(
     if which and mode is Mode.rule_out:
         raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
     from ruleout.web import Settings  # late: it loads SQLAlchemy
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
 
     leader = _leader(lead)
     names = _classes(classes)

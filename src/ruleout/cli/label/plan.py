@@ -59,7 +59,7 @@ def plan(
     from ruleout.learning import read_review
     from ruleout.learning.planning import forecast, measure_curve
     from ruleout.learning.training_data import said
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
 
     with Project.open(project) as opened, as_notes():
         review = read_review(opened, features_from)

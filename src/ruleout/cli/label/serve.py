@@ -14,7 +14,7 @@ from ruleout.cli.common import tell
 from ruleout.cli.label.common import Place, join_link, labelling, parse_origin
 
 if TYPE_CHECKING:
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
 
 __all__ = ["serve"]
 
@@ -78,7 +78,7 @@ def serve(
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key go together")
     seen = None if origin is None else parse_origin(origin)
-    from ruleout.web.folder import Project  # late: it loads SQLAlchemy
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
     from ruleout.web.service import Options
     from ruleout.web.service import serve as run
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ruleout.web import LogRow, Progress
-    from ruleout.web.folder import Project
+    from ruleout.web.project import Project
 
 __all__ = ["status"]
 
@@ -26,7 +26,7 @@ def status(project: Place) -> None:
 
     Exit code 1: the database is damaged, and a sentence says how.
     """
-    from ruleout.web.folder import Project  # late: it loads SQLAlchemy
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
         log = list(opened.store.log())

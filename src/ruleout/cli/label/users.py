@@ -66,7 +66,7 @@ def users(
         raise typer.BadParameter("write add, invite, close or open and then a name")
     if role is not None and action is not Action.add:
         raise typer.BadParameter("--role goes with add")
-    from ruleout.web.folder import Project  # late: it loads SQLAlchemy
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
         if name is None:

@@ -1,1 +1,1 @@
-"""The steps from one schema to the next, run by :mod:`ruleout.web.upgrading`."""
+"""The steps from one schema to the next, run by :mod:`ruleout.web.database`."""

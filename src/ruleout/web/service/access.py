@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from starlette.routing import compile_path
 
-from ruleout.web.records import Role
+from ruleout.web.entities import Role
 from ruleout.web.service.problems import ProblemError
 
 __all__ = ["ACCESS", "Row", "Rule", "find"]

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from ruleout.web.records import User
+from ruleout.web.entities import User
 
 __all__ = [
     "Call",

@@ -8,9 +8,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from ruleout.web.errors import RefusedError
+from ruleout.web.entities import RefusedError, User
 from ruleout.web.names import storable
-from ruleout.web.records import User
 from ruleout.web.service.bodies import form_fields
 from ruleout.web.service.calls import Call, call_of, household, peer
 from ruleout.web.service.describing import described

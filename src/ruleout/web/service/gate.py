@@ -13,11 +13,11 @@ from anyio import to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ruleout.web.records import User
+from ruleout.web.batcher import Batcher
+from ruleout.web.entities import User
 from ruleout.web.service import access, bodies, origins
 from ruleout.web.service.access import Row, Rule
 from ruleout.web.service.calls import Call, Endpoint, csrf_of, header, household
-from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.headers import guarded
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
@@ -34,7 +34,7 @@ class Gate:
         self._app = app
         self._direct = direct
         self._service = service
-        self._sessions = Gathering(self._looked_up, lanes=2)
+        self._sessions = Batcher(self._looked_up, lanes=2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

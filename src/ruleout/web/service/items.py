@@ -13,8 +13,8 @@ from fastapi import APIRouter, Request
 from fastapi import Path as InPath
 from starlette.responses import Response, StreamingResponse
 
+from ruleout.web.entities import Item
 from ruleout.web.items import image_type
-from ruleout.web.records import Item
 from ruleout.web.service.calls import call_of, header
 from ruleout.web.service.describing import described
 from ruleout.web.service.headers import ITEM_POLICY

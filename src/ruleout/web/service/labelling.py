@@ -9,13 +9,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from ruleout.web.records import Item, Reply, Turn
+from ruleout.web.batcher import Batcher
+from ruleout.web.entities import Item, Reply, Turn, TurnRequest
 from ruleout.web.service.access import Row
 from ruleout.web.service.answers import json_response
 from ruleout.web.service.bodies import json_of
 from ruleout.web.service.calls import Endpoint, call_of
 from ruleout.web.service.describing import described
-from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.models import (
     Answer,
     Answered,
@@ -26,7 +26,6 @@ from ruleout.web.service.models import (
 )
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.service import Service
-from ruleout.web.sittings import Wish
 
 __all__ = ["Labelling"]
 
@@ -39,7 +38,7 @@ class Labelling:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._store = service.store
-        self._turns = Gathering(self._taken, lanes=service.store.lanes)
+        self._turns = Batcher(self._taken, lanes=service.store.lanes)
         self._items: dict[int, Any] = {}
 
     def routes(self) -> APIRouter:
@@ -89,12 +88,12 @@ class Labelling:
 
     async def _turn(self, request: Request, hold: int, reply: Reply | None = None) -> Response:
         user, now = call_of(request).person, self._service.now()
-        wish = Wish(user=user.id, hold=hold, now=now, reply=reply)
+        wish = TurnRequest(user=user.id, hold=hold, now=now, reply=reply)
         return await self._turns.ask(wish)
 
-    def _taken(self, wishes: Sequence[Wish]) -> list[Response | BaseException]:
+    def _taken(self, wishes: Sequence[TurnRequest]) -> list[Response | BaseException]:
         """Do what many want, and look up together what they will see."""
-        turns = self._store.take(wishes)
+        turns = self._store.turns(wishes)
         items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
         return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
 

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ruleout.web.leases import MOST
-from ruleout.web.records import Kind, Mode, Reply, Role
+from ruleout.web.entities import MOST_HELD, Kind, Mode, Reply, Role
 
 __all__ = ["Answer", "Answered", "Error", "Health", "Next", "ProgressOf", "Project", "Questions"]
 
@@ -23,7 +22,7 @@ class _Sent(BaseModel):
 class Next(_Sent):
     """A wish for questions."""
 
-    count: Annotated[int, Field(ge=1, le=MOST)] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_HELD)] = 1
 
 
 class Answer(_Sent):
@@ -37,7 +36,7 @@ class Answer(_Sent):
     undoes: _Key | None = None
     took_ms: Annotated[int, Field(gt=-(2**53), lt=2**53)] | None = None
     sent: Annotated[str, Field(max_length=40)] | None = None
-    hold: Annotated[int, Field(ge=0, le=MOST)] = 0
+    hold: Annotated[int, Field(ge=0, le=MOST_HELD)] = 0
 
     def reply(self) -> Reply:
         """Return it as the store takes it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ruleout.web.errors import RefusedError, UnavailableError
+from ruleout.web.entities import RefusedError, UnavailableError
 
 __all__ = ["STATUS", "ProblemError", "Word", "from_error"]
 

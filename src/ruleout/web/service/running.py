@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 
 import uvicorn
 
-from ruleout.web.errors import StoreError
+from ruleout.web.entities import StoreError
 from ruleout.web.service.app import make_app
 from ruleout.web.service.options import LOOPBACK, Options
 from ruleout.web.service.patience import Impatient

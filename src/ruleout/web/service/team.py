@@ -7,9 +7,8 @@ from typing import Any, cast
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from ruleout.web.errors import RefusedError
+from ruleout.web.entities import RefusedError, Role
 from ruleout.web.names import storable
-from ruleout.web.records import Role
 from ruleout.web.service.bodies import form_fields
 from ruleout.web.service.calls import Call, call_of
 from ruleout.web.service.describing import described

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels import wrong_class_rate
 from ruleout.web.answer_log import IMPORTED, Bits, Columns, Rows, Whole, columns, keys, standing
-from ruleout.web.records import LogRow
+from ruleout.web.entities import LogRow
 
 __all__ = ["Agreement", "Ratings", "cohen", "fleiss", "pairs", "ratings", "team_agreement"]
 

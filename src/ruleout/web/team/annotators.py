@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from ruleout.web.answer_log import KINDS, Columns, Rows, Whole, columns, keys, moment
+from ruleout.web.entities import Kind
 from ruleout.web.progress import pace
-from ruleout.web.records import Kind
 
 _LAST = 100  # rows that a pace is taken from
 

@@ -18,9 +18,9 @@ from ruleout.report.formats import count, duration, percent
 from ruleout.report.svg import clean
 from ruleout.web import answer_log
 from ruleout.web.answer_log import Clash, Columns, Knowledge, Said, clashes, knowledge
+from ruleout.web.entities import Role, Settings, User
 from ruleout.web.progress import Progress
 from ruleout.web.proposals import capped_law
-from ruleout.web.records import Role, Settings, User
 from ruleout.web.reliability import GoldScore, Rate, gold_scores
 from ruleout.web.team import charts
 from ruleout.web.team.agreement import Team, decided_by_all, inferred_by_all

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ruleout.web.service.gathering import Gathering
-from ruleout.web.together import MOST, Together
+from ruleout.web.batcher import LARGEST_BATCH, Batcher
 
 
 def squared(batch: Sequence[int]) -> list[int | BaseException]:
@@ -37,11 +36,11 @@ class Slow:
         return [n * n or ValueError("zero") for n in batch]
 
 
-def _sent(together: Together[int, int], slow: Slow, numbers: Sequence[int]) -> list[Any]:
+def _sent(batcher: Batcher[int, int], slow: Slow, numbers: Sequence[int]) -> list[Any]:
     """Send 1 ahead and the numbers after it, while the first is being done."""
-    ahead = together.submit(1)
+    ahead = batcher.submit(1)
     assert slow.begun.wait(30)
-    futures = [together.submit(n) for n in numbers]
+    futures = [batcher.submit(n) for n in numbers]
     slow.go.set()
     assert ahead.result(30) == 1
     return [future.exception(30) or future.result(30) for future in futures]
@@ -49,35 +48,37 @@ def _sent(together: Together[int, int], slow: Slow, numbers: Sequence[int]) -> l
 
 def test_who_waits_shares_a_batch_in_the_order_of_arrival() -> None:
     slow = Slow()
-    with Together(slow) as together:
-        assert _sent(together, slow, [3, 2, 5]) == [9, 4, 25]
+    with Batcher(slow) as batcher:
+        assert _sent(batcher, slow, [3, 2, 5]) == [9, 4, 25]
     assert slow.batches == [[1], [3, 2, 5]]
 
 
 def test_a_batch_has_a_largest_size() -> None:
     slow = Slow()
-    with Together(slow) as together:
-        _sent(together, slow, range(10, 15 + MOST))
-    assert [len(batch) for batch in slow.batches] == [1, MOST, 5]
+    with Batcher(slow) as batcher:
+        _sent(batcher, slow, range(10, 15 + LARGEST_BATCH))
+    assert [len(batch) for batch in slow.batches] == [1, LARGEST_BATCH, 5]
 
 
 def test_who_fails_fails_alone_unless_all_do() -> None:
     slow = Slow()
-    with Together(slow) as together:
-        found = _sent(together, slow, [2, 0, 3])
+    with Batcher(slow) as batcher:
+        found = _sent(batcher, slow, [2, 0, 3])
         assert found[::2] == [4, 9]
         assert isinstance(found[1], ValueError)
         with pytest.raises(KeyError):
-            together.do(7)
-        assert together.do(4) == 16
+            batcher.submit(7).result(30)
+        assert batcher.submit(4).result(30) == 16
 
 
 def test_every_thread_gets_its_own() -> None:
     with (
-        Together(squared, lanes=3) as together,
+        Batcher(squared, lanes=3) as batcher,
         ThreadPoolExecutor(16) as threads,
     ):
-        assert list(threads.map(together.do, range(2000))) == [n * n for n in range(2000)]
+        assert list(threads.map(lambda n: batcher.submit(n).result(30), range(2000))) == [
+            n * n for n in range(2000)
+        ]
 
 
 class Counted:
@@ -101,29 +102,29 @@ class Counted:
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_no_more_batches_are_done_at_a_time_than_there_are_lanes(lanes: int) -> None:
     run = Counted()
-    with Together(run, lanes=lanes) as together, ThreadPoolExecutor(16) as threads:
-        list(threads.map(together.do, range(300)))
+    with Batcher(run, lanes=lanes) as batcher, ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda n: batcher.submit(n).result(30), range(300)))
     assert run.most == lanes
 
 
 def test_who_cancels_holds_nobody_up() -> None:
     slow = Slow()
-    with Together(slow) as together:
-        ahead = together.submit(2)
+    with Batcher(slow) as batcher:
+        ahead = batcher.submit(2)
         assert slow.begun.wait(30)
-        gone, stays = together.submit(3), together.submit(4)
+        gone, stays = batcher.submit(3), batcher.submit(4)
         assert gone.cancel()
         slow.go.set()
         assert (ahead.result(30), stays.result(30)) == (4, 16)
 
 
 def test_after_the_end_everybody_is_told() -> None:
-    together = Together(squared)
-    assert together.do(1) == 1
-    together.close()
+    batcher = Batcher(squared)
+    assert batcher.submit(1).result(30) == 1
+    batcher.close()
     for _ in range(3):
         with pytest.raises(RuntimeError):
-            together.submit(1).result(30)
+            batcher.submit(1).result(30)
 
 
 # ---------------------------------------------------------------------- on an event loop
@@ -133,11 +134,11 @@ def test_requests_that_wait_share_a_batch() -> None:
     slow = Slow()
 
     async def crowd() -> list[Any]:
-        gathering = Gathering(slow)
-        ahead = asyncio.create_task(gathering.ask(1))
+        batcher = Batcher(slow)
+        ahead = asyncio.create_task(batcher.ask(1))
         while not slow.begun.is_set():
             await asyncio.sleep(0.001)
-        others = [asyncio.create_task(gathering.ask(n)) for n in (3, 0, 5)]
+        others = [asyncio.create_task(batcher.ask(n)) for n in (3, 0, 5)]
         await asyncio.sleep(0.01)
         slow.go.set()
         return await asyncio.gather(ahead, *others, return_exceptions=True)
@@ -153,26 +154,26 @@ def test_a_batch_that_fails_leaves_the_next_alone() -> None:
     slow.go.set()
 
     async def crowd() -> Any:
-        gathering = Gathering(slow, lanes=2)
+        batcher = Batcher(slow, lanes=2)
         with pytest.raises(KeyError):
-            await gathering.ask(7)
-        gone = asyncio.create_task(gathering.ask(2))
+            await batcher.ask(7)
+        gone = asyncio.create_task(batcher.ask(2))
         await asyncio.sleep(0)
         gone.cancel()
-        return await asyncio.gather(*(gathering.ask(n) for n in range(10, 300)))
+        return await asyncio.gather(*(batcher.ask(n) for n in range(10, 300)))
 
     assert asyncio.run(crowd()) == [n * n for n in range(10, 300)]
 
 
-def test_lanes_bound_the_threads_of_a_gathering() -> None:
+def test_lanes_bound_the_threads_of_a_batcher() -> None:
     run = Counted()
 
     async def crowd() -> None:
-        gathering = Gathering(run, lanes=2)
+        batcher = Batcher(run, lanes=2)
 
         async def one(n: int) -> None:
             await asyncio.sleep(n % 7 / 1000)
-            assert await gathering.ask(n) == n
+            assert await batcher.ask(n) == n
 
         await asyncio.gather(*(one(n) for n in range(200)))
 
@@ -186,19 +187,19 @@ def test_one_request_after_another_each_finds_a_lane() -> None:
     slow.go.set()
 
     async def crowd() -> list[int]:
-        gathering = Gathering(slow)
+        batcher = Batcher(slow)
         async with asyncio.timeout(30):
-            return [await gathering.ask(n) for n in range(10, 210)]
+            return [await batcher.ask(n) for n in range(10, 210)]
 
     assert asyncio.run(crowd()) == [n * n for n in range(10, 210)]
 
 
 def test_a_loop_that_ends_in_the_midst_takes_no_lane_with_it() -> None:
     slow = Slow()
-    gathering = Gathering(slow)
+    batcher = Batcher(slow)
 
     async def gone() -> None:
-        task = asyncio.create_task(gathering.ask(2))
+        task = asyncio.create_task(batcher.ask(2))
         while not slow.begun.is_set():
             await asyncio.sleep(0.001)
         slow.go.set()
@@ -206,7 +207,7 @@ def test_a_loop_that_ends_in_the_midst_takes_no_lane_with_it() -> None:
 
     async def next_one() -> int:
         async with asyncio.timeout(30):
-            return await gathering.ask(3)
+            return await batcher.ask(3)
 
     asyncio.run(gone())
     assert asyncio.run(next_one()) == 9
@@ -216,15 +217,15 @@ def _nothing(_: Sequence[int]) -> list[int | BaseException]:
     return []
 
 
-def test_a_run_that_returns_too_little_is_refused_and_not_silent() -> None:
-    with Together(_nothing) as together:
+def test_a_run_that_returns_too_little_is_an_error_and_no_silence() -> None:
+    with Batcher(_nothing) as batcher:
         for _ in range(2):
             with pytest.raises(ValueError, match="shorter"):
-                together.do(1)
+                batcher.submit(1).result(30)
 
     async def ask() -> None:
         async with asyncio.timeout(30):
-            await Gathering(_nothing).ask(1)
+            await Batcher(_nothing).ask(1)
 
     with pytest.raises(ValueError, match="shorter"):
         asyncio.run(ask())

@@ -7,20 +7,23 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, exc
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
 from ruleout.labels.journal import PATIENCE, keep_a_journal
-from ruleout.web.errors import StoreError, UnavailableError
-from ruleout.web.turns import Turns
-
-__all__ = ["Database", "one_by_one"]
+from ruleout.web.entities import StoreError, UnavailableError
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, Turns] = {}
@@ -190,3 +193,121 @@ def one_by_one(error: Exception) -> bool:
     cause = error.__cause__ if isinstance(error, UnavailableError) else None
     crossed = getattr(getattr(cause, "orig", None), "sqlstate", None) in _CROSSED
     return crossed or not isinstance(cause, OperationalError | exc.TimeoutError)
+
+
+class Turns:
+    """Lets so many threads in at a time, in the order of arrival.
+
+    Examples
+    --------
+    >>> turns = Turns(1)
+    >>> with turns:
+    ...     "alone"
+    'alone'
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._guard = Lock()
+        self._waiting: deque[Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if self._free:
+                self._free -= 1
+                return
+            mine = Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            mine.acquire()  # until who leaves hands the place over
+        except BaseException:
+            self._give_up(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+    def _give_up(self, mine: Lock) -> None:
+        with self._guard:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+                return
+        self.__exit__()  # the place was handed over just now: pass it on
+
+
+#: Holds the revision; its name tells our databases from others.
+TABLE = "ruleout_revision"
+
+
+def make(database: Database, connection: Connection) -> None:
+    """Make the tables in an empty database."""
+    database.alone(connection)
+    tables = inspect(connection).get_table_names()
+    if TABLE in tables:
+        raise StoreError(
+            f"{database.name} holds a project already", "open it, or give another name"
+        )
+    if tables:
+        raise StoreError(
+            f"{database.name} holds other tables (such as {min(tables)!r})",
+            "give the project a database of its own",
+        )
+    climb(connection)
+
+
+def upgrade(database: Database, connection: Connection) -> None:
+    """Bring the tables up to date; refuse a database that is newer, or not a project."""
+    if _current(database, connection) == _scripts().get_current_head():
+        return
+    database.alone(connection)
+    if _current(database, connection) != _scripts().get_current_head():
+        climb(connection)
+
+
+def revision(connection: Connection) -> str | None:
+    """Return the revision of the tables; None where there are none of ours."""
+    context = MigrationContext.configure(connection, opts={"version_table": TABLE})
+    return context.get_current_revision()
+
+
+def _current(database: Database, connection: Connection) -> str:
+    found = revision(connection)
+    if found is None:
+        raise StoreError(
+            f"{database.name} is not a labelling project", "make one with `ruleout label init`"
+        )
+    if found not in {script.revision for script in _scripts().walk_revisions()}:
+        raise StoreError(
+            f"{database.name} was made by a newer ruleout (revision {found[:20]})", "update ruleout"
+        )
+    return found
+
+
+def _settings() -> Config:
+    config = Config()
+    folder = str(Path(__file__).parent / "migrations")
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_settings())
+
+
+def climb(connection: Connection, to: str = "head") -> None:
+    """Run the missing steps in the transaction of `connection`."""
+    config = _settings()
+    scripts = ScriptDirectory.from_config(config)
+
+    def steps(found: Any, _: object) -> Any:
+        return scripts._upgrade_revs(to, found)  # as alembic's own upgrade command does
+
+    with EnvironmentContext(config, scripts, fn=steps) as environment:
+        environment.configure(connection=connection, version_table=TABLE)
+        environment.run_migrations()

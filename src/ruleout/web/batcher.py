@@ -1,23 +1,22 @@
-"""What many ask for, done a batch at a time: the database is bothered once for all who wait."""
+"""Collects what many ask for and does it a batch at a time: one trip to the database for all."""
 
 from __future__ import annotations
 
+from asyncio import wrap_future
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["MOST", "Together"]
-
 A = TypeVar("A")
 B = TypeVar("B")
 
 #: More at once would let the first of them wait longer than the disk takes.
-MOST = 64
+LARGEST_BATCH = 64
 
 
-class Together(Generic[A, B]):
+class Batcher(Generic[A, B]):
     """Collects what is asked for while a batch is being done; that is the next batch.
 
     Parameters
@@ -26,13 +25,14 @@ class Together(Generic[A, B]):
         Does a batch, in the order of arrival: returns what each gets, or an exception to raise
         there. Where it raises, nobody gets anything.
     lanes
-        How many batches are done at a time.
+        How many batches are done at a time, each in a thread of its own.
 
     Examples
     --------
-    >>> with Together(lambda batch: [n * n for n in batch]) as squares:
-    ...     squares.do(3), squares.submit(4).result()
-    (9, 16)
+    >>> import asyncio
+    >>> with Batcher(lambda batch: [n * n for n in batch]) as squares:
+    ...     squares.submit(4).result(), asyncio.run(squares.ask(3))
+    (16, 9)
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Together(Generic[A, B]):
         self._guard = Lock()
         self._waiting: deque[tuple[A, Future[B]]] = deque()
         self._free = lanes
-        self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="ruleout-together")
+        self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="ruleout-batch")
 
     def submit(self, asked: A) -> Future[B]:
         """Queue up; the future gets what comes of it."""
@@ -55,15 +55,15 @@ class Together(Generic[A, B]):
             self._begin()
         return future
 
-    def do(self, asked: A) -> B:
-        """Wait for what comes of it."""
-        return self.submit(asked).result()
+    async def ask(self, asked: A) -> B:
+        """Wait on an event loop for what comes of it; who is cancelled holds nobody up."""
+        return await wrap_future(self.submit(asked))
 
     def close(self) -> None:
         """End the threads, once all is done that was asked for."""
         self._threads.shutdown()
 
-    def __enter__(self) -> Together[A, B]:
+    def __enter__(self) -> Batcher[A, B]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,8 +82,7 @@ class Together(Generic[A, B]):
         """Do batch after batch until nobody waits."""
         while batch := self._batch():
             try:
-                found = self._run([asked for asked, _ in batch])
-                _settle(batch, found)
+                _settle(batch, self._run([asked for asked, _ in batch]))
             except BaseException as error:
                 _settle(batch, [error] * len(batch))
 
@@ -91,11 +90,10 @@ class Together(Generic[A, B]):
         with self._guard:
             if not self._waiting:
                 self._free += 1
-            return [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+            return [self._waiting.popleft() for _ in range(min(LARGEST_BATCH, len(self._waiting)))]
 
 
 def _settle(batch: Sequence[tuple[A, Future[B]]], found: Sequence[B | BaseException]) -> None:
-    """Hand over; who was cancelled wants nothing any more."""
     for (_, future), one in zip(batch, found, strict=True):
         if future.done() or not future.set_running_or_notify_cancel():
             continue

@@ -7,26 +7,26 @@ A "which" goes with the "yes" of its annotator to a set that holds the class, if
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Column, Connection, Row, Select, and_, func, insert, or_, select
 
 from ruleout.labels.errors import brief
-from ruleout.web import queries, replies, users
-from ruleout.web.errors import RefusedError
-from ruleout.web.records import IMPORTED, Brought, Settings
-from ruleout.web.rounds import Place, Rounds, in_chunks
-from ruleout.web.schema import answers, questions, slots
+from ruleout.web import queries, users
+from ruleout.web.entities import IMPORTED, Brought, RefusedError, Settings
+from ruleout.web.names import storable
+from ruleout.web.schema import answers, questions, slots, undone
 from ruleout.web.schema import items as item_table
 from ruleout.web.schema import users as people
+from ruleout.web.turns import sent, took
 
-if TYPE_CHECKING:  # its readers need pyarrow, which the store does without
+if TYPE_CHECKING:
     from ruleout.web.importing import Earlier
 
-__all__ = ["Bringing"]
 
 _Pairs: TypeAlias = "list[tuple[Earlier, Place]]"
 
@@ -59,7 +59,7 @@ class Bringing:
         by_id: dict[str, Earlier] = {}
         for one in given:
             by_id.setdefault(one.id, one)
-        logged = {one.logged for one in given if one.logged and replies.storable(one.logged)}
+        logged = {one.logged for one in given if one.logged and storable(one.logged)}
         ids = [*by_id, *sorted(logged)]
         known = {row.id for row in in_chunks(self.db, select(answers.c.id), answers.c.id, ids)}
         return [one for number, one in by_id.items() if not known & {number, one.logged}]
@@ -68,8 +68,8 @@ class Bringing:
         """Return the numbers of the items by name; locked, so that rounds are added in turn."""
         names = dict.fromkeys(one.item for one in fresh)
         query = select(item_table.c.id, item_table.c.name).with_for_update(key_share=True)
-        storable = [name for name in names if replies.storable(name)]
-        found = {row.name: row.id for row in in_chunks(self.db, query, item_table.c.name, storable)}
+        kept = [name for name in names if storable(name)]
+        found = {row.name: row.id for row in in_chunks(self.db, query, item_table.c.name, kept)}
         for name in names:
             if name not in found:
                 problem = f"there is no item {brief(name)}"
@@ -141,8 +141,8 @@ class Bringing:
         return {
             "id": one.id, "user": place.user, "question": place.question, "kind": one.kind,
             "excluded": tuple(sorted(set(one.excluded))), "which": one.which, "late": False,
-            "status": IMPORTED, "took_ms": replies.took(one.took_ms),
-            "sent": replies.sent(one.time), "received": self.now, "content": IMPORTED,
+            "status": IMPORTED, "took_ms": took(one.took_ms),
+            "sent": sent(one.time), "received": self.now, "content": IMPORTED,
         }  # fmt: skip
 
     def _further(self, place: Place) -> dict[str, Any]:
@@ -172,3 +172,98 @@ def _check(one: Earlier, k: int) -> None:
     if wrong:
         problem = f"the answer {brief(one.kind)} about {brief(one.item)} makes no sense here"
         raise RefusedError(problem, f"name classes 0 to {k - 1}, and not all of them")
+
+
+_CHUNK = 1000  # values in one statement; databases allow some ten thousand
+
+
+def in_chunks(
+    db: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
+) -> Iterator[Row[Any]]:
+    """Yield the rows in which the column has one of the values, however many there are."""
+    every = list(values)
+    for start in range(0, len(every), _CHUNK):
+        yield from db.execute(query.where(column.in_(every[start : start + _CHUNK])))
+
+
+@dataclass
+class Place:
+    """A round of an item for an annotator's answer.
+
+    `taker` is the id of the answer that fills it, None where it was filled before. `needed` says
+    whether the item needs the round, None that there is no such round, as for a skip.
+    """
+
+    item: int
+    user: int
+    round: int
+    needed: bool | None = None
+    taker: str | None = None
+    question: int | None = None
+
+
+class Rounds:
+    """The rounds of some items: what is free, who has had one, what the last is."""
+
+    def __init__(self, db: Connection, items: Iterable[int]) -> None:
+        self._items = list(items)
+        self._free: defaultdict[int, list[int]] = defaultdict(list)
+        self._last: dict[int, int] = {}
+        self._yes: defaultdict[tuple[int, int], list[tuple[Place, tuple[int, ...]]]]
+        self._yes = defaultdict(list)
+        self._read_slots(db)
+        self._read_yes(db)
+
+    def _read_slots(self, db: Connection) -> None:
+        free = select(slots.c.item, slots.c.round).where(slots.c.question.is_(None), slots.c.needed)
+        free = free.order_by(slots.c.item, slots.c.round.desc()).with_for_update(key_share=True)
+        for row in in_chunks(db, free, slots.c.item, self._items):
+            self._free[row.item].append(row.round)
+        # Who skipped a round may take that back, and gets the same question there again.
+        same = and_(slots.c.item == questions.c.item, slots.c.round == questions.c.round)
+        asked = select(questions.c.item, questions.c.user).join(slots, same)
+        asked = asked.where(or_(slots.c.needed, slots.c.test))
+        rows = in_chunks(db, asked, questions.c.item, self._items)
+        self._had = {(row.item, row.user) for row in rows}
+        for table in (slots, questions):  # a skip has a question and no slot
+            last = select(table.c.item, func.max(table.c.round).label("last"))
+            for row in in_chunks(db, last.group_by(table.c.item), table.c.item, self._items):
+                self._last[row.item] = max(row.last, self._last.get(row.item, 0))
+
+    def _read_yes(self, db: Connection) -> None:
+        """Find every imported "yes" that no "which" has followed."""
+        query = (
+            select(questions, answers.c.kind)
+            .join(answers, answers.c.question == questions.c.id)
+            .outerjoin(undone, undone.c.answer == answers.c.number)
+            .where(questions.c.law == IMPORTED, undone.c.answer.is_(None))
+            .where(answers.c.kind.in_(("yes", "which")))
+        )
+        rows = list(in_chunks(db, query, questions.c.item, self._items))
+        followed = {row.id for row in rows if row.kind == "which"}
+        for row in rows:
+            if row.id not in followed:
+                self.said_yes(Place(row.item, row.user, row.round, question=row.id), row.proposed)
+
+    def take(self, item: int, user: int, taker: str, *, fills: bool) -> Place:
+        """Take a free round, or make a further one."""
+        free = self._free[item]
+        if fills and free and (item, user) not in self._had:
+            self._had.add((item, user))
+            return Place(item, user, free.pop(), needed=True, taker=taker)
+        self._last[item] += 1
+        needed = False if fills else None
+        return Place(item, user, self._last[item], needed=needed, taker=taker)
+
+    def said_yes(self, place: Place, proposed: tuple[int, ...]) -> None:
+        """Remember a "yes", which a "which" may follow."""
+        self._yes[place.item, place.user].append((place, proposed))
+
+    def of_yes(self, item: int, user: int, which: int | None) -> Place | None:
+        """Return where a "yes" to a set with this class stands, once."""
+        said = self._yes[item, user]
+        for number, (place, proposed) in enumerate(said):
+            if which in proposed:
+                del said[number]
+                return place
+        return None

@@ -7,24 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-__all__ = [
-    "IMPORTED",
-    "Brought",
-    "Item",
-    "Kind",
-    "LogRow",
-    "Mode",
-    "Question",
-    "Receipt",
-    "Reply",
-    "Role",
-    "Settings",
-    "Turn",
-    "User",
-]
+from ruleout.labels.errors import InputError
 
 #: The law of proposals that came from elsewhere: nobody knows how they were drawn.
 IMPORTED = "imported"
+
+#: The most questions somebody may have open through one request.
+MOST_HELD = 100
 
 #: ``propose``: "is it one of these?", the process of Section 3.2. ``rule-out``: click away what it
 #: surely is not.
@@ -151,6 +140,16 @@ class Receipt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TurnRequest:
+    """What an annotator sends: a reply or none, and how many questions to hold after it."""
+
+    user: int
+    hold: int
+    now: datetime
+    reply: Reply | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """What became of a reply, and the questions that are now open."""
 
@@ -195,3 +194,31 @@ class LogRow:
     took_ms: int | None
     sent: datetime | None
     received: datetime
+
+
+#: Why somebody was refused: nothing there by that name, it belongs to somebody else, it clashes
+#: with what is recorded, or it makes no sense.
+Reason: TypeAlias = Literal["unknown", "foreign", "conflict", "invalid"]
+
+
+class StoreError(InputError):
+    """A project that cannot be made or opened: what is wrong, and how to mend it."""
+
+
+class RefusedError(InputError):
+    """A request that is not carried out; nothing has changed.
+
+    Examples
+    --------
+    >>> error = RefusedError("there is no question 7", "ask for the next", reason="unknown")
+    >>> error.reason, str(error)
+    ('unknown', 'there is no question 7; ask for the next')
+    """
+
+    def __init__(self, problem: str, remedy: str, *, reason: Reason = "invalid") -> None:
+        super().__init__(problem, remedy)
+        self.reason: Reason = reason
+
+
+class UnavailableError(RuntimeError):
+    """The database failed, so nothing was acknowledged; the same request may be sent again."""

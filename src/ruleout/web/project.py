@@ -1,0 +1,346 @@
+"""A labelling project on disk: a folder with ``project.json`` and the SQLite file.
+
+Where the project is on a PostgreSQL server, the folder holds ``project.json`` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from sqlalchemy import MetaData
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from ruleout.labels.atomic import atomic_folder
+from ruleout.labels.errors import InputError, brief
+from ruleout.labels.row_files import parse_json
+from ruleout.web.database import Database
+from ruleout.web.entities import Settings, StoreError
+from ruleout.web.items import Found
+from ruleout.web.names import storable
+from ruleout.web.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A project that is open; :meth:`create` makes one and :meth:`open` opens it.
+
+    Attributes
+    ----------
+    folder
+        Where the project is.
+    store
+        Its answers, people and settings.
+    source, kind
+        Where its items came from, and what they are.
+    """
+
+    folder: Path
+    store: Store
+    source: Path
+    kind: Source
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        settings: Settings,
+        found: Found,
+        source: str | Path,
+        *,
+        database: str | None = None,
+    ) -> Project:
+        """Make a project and open it; where that fails, nothing is left behind.
+
+        Parameters
+        ----------
+        folder
+            The new folder.
+        settings
+            What is asked, and how.
+        found
+            From :func:`ruleout.web.items.read_items`.
+        source
+            What the items were read from.
+        database
+            The address of an empty PostgreSQL database. Without it ``RULEOUT_DATABASE`` counts,
+            whose password is not written down; else a SQLite file is made in the folder.
+        """
+        given = None if database is None else postgresql(database)
+        address = given or from_environment()
+        items = _place(source)
+        kept = given or (DATABASE if address is None else without_password(address))
+        with ExitStack() as undo:
+            with whole_folder(folder) as part:
+                url = address or _private(part)
+                with Store.create(url, settings, found.items) as store:
+                    identity = store.identity
+                if address is not None:
+                    undo.callback(_clear, address)
+                write_card(_card(kept, identity, found, items), part)
+            undo.pop_all()  # everything is in its place
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Project:
+        """Open a project; ``RULEOUT_DATABASE`` goes before the address in its folder."""
+        place = Path(os.path.realpath(Path(folder).expanduser()))
+        card = read_card(place)
+        own = sqlite(place) if card.database == DATABASE else postgresql(card.database)
+        store = Store.open(from_environment() or own)
+        if store.identity != card.identity:
+            store.close()
+            remedy = f"check {VARIABLE} and {FILE}"
+            raise StoreError("the database holds another project", remedy, file=place)
+        return cls(folder=place, store=store, source=Path(card.source), kind=card.kind)
+
+    @property
+    def name(self) -> str:
+        """What people see: the name of the folder."""
+        return self.folder.name or "ruleout"
+
+    @property
+    def images(self) -> Path | None:
+        """The folder of the images; None where the items are no images.
+
+        Raises
+        ------
+        InputError
+            If it is no longer where it was.
+        """
+        if self.kind != "images":
+            return None
+        if not self.source.is_dir():
+            remedy = f"move it back, or write its new place as source into {self.folder / FILE}"
+            raise InputError("the folder of the images is gone", remedy, file=self.source)
+        return self.source
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.store.close()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+
+def _private(folder: Path) -> str:
+    """Return the address of a new SQLite file; it will hold hashes of passwords."""
+    os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_EXCL, 0o600))
+    return sqlite(folder)
+
+
+def _place(source: str | Path) -> str:
+    place = os.path.realpath(Path(source).expanduser())
+    if not storable(place):
+        raise InputError(f"the path {place!a} is not UTF-8", "rename what it is made of")
+    return place
+
+
+def _card(database: str, identity: str, found: Found, source: str) -> Card:
+    kind: Source = "table" if found.root is None else "images"
+    return Card(database=database, identity=identity, source=source, kind=kind)
+
+
+def _clear(address: str) -> None:
+    """Drop the tables that were made in an empty database a moment ago."""
+    database = Database(address)
+    try:
+        with database.writing() as db:
+            tables = MetaData()
+            tables.reflect(db)
+            tables.drop_all(db)
+    finally:
+        database.close()
+
+
+FILE = "project.json"
+FORMAT = 1
+
+#: What the items are: the images of a folder, or the rows of a table file.
+Source: TypeAlias = Literal["images", "table"]
+
+_LARGEST = 65_536  # bytes
+_INIT = "make one with `ruleout label init`"
+_REMEDY = "restore the file from a backup"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What ``project.json`` says.
+
+    Attributes
+    ----------
+    database
+        ``labels.sqlite``, or the address of a PostgreSQL database.
+    identity
+        Of the project in that database, so that no other is opened by mistake.
+    source, kind
+        Where the items came from, and what they are.
+    """
+
+    database: str
+    identity: str
+    source: str
+    kind: Source
+
+
+def write_card(card: Card, folder: Path) -> None:
+    """Write ``project.json``, for its owner's eyes."""
+    content = json.dumps({"format": FORMAT, **asdict(card)}, indent=2).encode()
+    handle = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "wb") as out:
+        out.write(content + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def read_card(folder: Path) -> Card:
+    """Read ``project.json``; whatever is wrong with it is one sentence."""
+    if not folder.exists():
+        raise StoreError("there is no such folder", f"check the name, or {_INIT}", file=folder)
+    if not folder.is_dir():
+        raise StoreError("this is a file", "give the folder of a project", file=folder)
+    file = folder / FILE
+    if not file.is_file():  # a pipe would keep us waiting
+        problem = f"this is not a labelling project: it has no {FILE}"
+        raise StoreError(problem, _INIT, file=folder)
+    with open(file, "rb") as stream:
+        content = stream.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        _refuse(file, f"the file is larger than {_LARGEST:,} bytes")
+    return _checked(parse_json(content, file=file), file)
+
+
+def _checked(found: Any, file: Path) -> Card:
+    version = found.get("format") if isinstance(found, dict) else None
+    if type(version) is not int or version < 1:
+        _refuse(file, "this is not the file of a labelling project")
+    if version > FORMAT:
+        problem = f"the project was made by a newer ruleout (format {brief(version, 20)})"
+        raise StoreError(problem, "update ruleout", file=file)
+    values: dict[str, Any] = {}
+    for key in (field.name for field in fields(Card)):
+        value = found.get(key)
+        if not isinstance(value, str) or not value or not storable(value):
+            _refuse(file, f"{key!r} is {'missing' if value is None else 'not a usable text'}")
+        values[key] = value
+    if values["kind"] not in ("images", "table"):
+        _refuse(file, "'kind' is neither 'images' nor 'table'")
+    if not Path(values["source"]).is_absolute():
+        _refuse(file, "'source' is not a whole path")
+    return Card(**values)
+
+
+def _refuse(file: Path, problem: str) -> NoReturn:
+    raise StoreError(problem, _REMEDY, file=file)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a hidden folder to fill; it takes its name only when the block ends well.
+
+    The name must be free, or that of an empty folder: nothing is ever written over.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with whole_folder(Path(place, "new")) as part:
+    ...         _ = (part / "a.txt").write_text("whole")
+    ...     [file.name for file in Path(place, "new").iterdir()]
+    ['a.txt']
+    """
+    with atomic_folder(_free(path), _take) as part:
+        yield part
+
+
+def _take(part: Path, target: Path) -> None:
+    if target.exists():
+        target.rmdir()  # empty, or this raises
+    part.rename(target)
+
+
+def _free(path: str | Path) -> Path:
+    target = Path(os.path.realpath(Path(path).expanduser()))
+    if not target.parent.is_dir():
+        raise InputError("the folder does not exist", "make it first", file=target.parent)
+    if target.exists() and not target.is_dir():
+        raise InputError("this is a file", "give the name of a new folder", file=target)
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError("the folder is not empty", "give the name of a new one", file=target)
+    return target
+
+
+#: The SQLite file in the folder of a project.
+DATABASE = "labels.sqlite"
+
+#: The environment variable that takes the place of the address in ``project.json``.
+VARIABLE = "RULEOUT_DATABASE"
+
+_ADDRESS = "write postgresql://USER@HOST/DATABASE, or leave it out for a file in the project"
+_SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
+
+
+def postgresql(text: str) -> str:
+    """Return the address of a PostgreSQL database as SQLAlchemy wants it.
+
+    >>> postgresql("postgresql://ann@db/labels")
+    'postgresql+psycopg://ann@db/labels'
+    """
+    url = _parsed(text)
+    if url.drivername not in _SCHEMES or not url.database:
+        raise StoreError("this is not the address of a PostgreSQL database", _ADDRESS)
+    if any("password" in key.lower() for key in url.query):
+        problem = "the address holds a password behind the question mark, where it may be printed"
+        raise StoreError(problem, "write postgresql://USER:PASSWORD@HOST/DATABASE")
+    return url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def without_password(address: str) -> str:
+    """Return the address without its password.
+
+    >>> without_password("postgresql+psycopg://ann:secret@db/labels")
+    'postgresql+psycopg://ann@db/labels'
+    """
+    url = make_url(address)
+    return URL.create(
+        url.drivername, url.username, None, url.host, url.port, url.database, url.query
+    ).render_as_string()
+
+
+def sqlite(folder: Path) -> str:
+    """Return the address of the file in the folder of a project, whatever the folder is called.
+
+    >>> sqlite(Path("/data/pets"))
+    'sqlite:////data/pets/labels.sqlite'
+    """
+    return URL.create("sqlite", database=str(folder / DATABASE)).render_as_string()
+
+
+def from_environment() -> str | None:
+    """Return the address that the environment gives; None where it gives none."""
+    text = os.environ.get(VARIABLE)
+    try:
+        return postgresql(text) if text else None
+    except StoreError as error:
+        raise StoreError(f"{VARIABLE}: {error.problem}", error.remedy) from None
+
+
+def _parsed(text: str) -> URL:
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError):
+        raise StoreError("this is not the address of a PostgreSQL database", _ADDRESS) from None
