@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from ruleout.losses.space import log_complement, log_odds
+from ruleout.losses.log_space import log_complement, log_odds
 
 MASK = torch.tensor([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]], dtype=torch.float64)
 POINTS = {

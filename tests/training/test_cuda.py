@@ -10,7 +10,7 @@ import torch
 
 import ruleout as ro
 from ruleout.methods import approaches
-from ruleout.training import Stopping, Trial, Watch, fit_grid, slopes
+from ruleout.training import Stopping, Trial, Watch, fit_grid, loss_gradient
 from ruleout.training.optimizers import OPTIMIZERS
 
 pytestmark = [
@@ -66,9 +66,9 @@ def test_compiled_losses_train_the_same_models(
     data: Any, approach: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, _, sets = data
-    monkeypatch.setattr(slopes, "_LONG", 0)
+    monkeypatch.setattr(loss_gradient, "_LONG", 0)
     cpu, gpu = both(x, sets, approach=approach)
-    assert any(key[0][0] == approach for key in slopes._COMPILED)
+    assert any(key[0][0] == approach for key in loss_gradient._COMPILED)
     assert difference(cpu, gpu) < 1e-9
 
 
@@ -102,7 +102,7 @@ def test_data_that_does_not_fit_the_gpu_is_streamed(
     for approach in ("log", "nn-before"):
         held = fit_grid(x, sets, approach=approach, epochs=3, device="cuda", precision="float64")
         with monkeypatch.context() as patch:
-            patch.setattr("ruleout.training.features.room", lambda _: 1)
+            patch.setattr("ruleout.training.batches.room", lambda _: 1)
             patch.setattr("ruleout.training.batches.room", lambda _: 1)
             streamed = fit_grid(
                 x, sets, approach=approach, epochs=3, device="cuda", precision="float64"
@@ -153,7 +153,7 @@ def test_rates_are_learned_from_on_a_gpu(
     data: Any, approach: str, model: str, long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y, _ = data
-    monkeypatch.setattr(slopes, "_LONG", long)
+    monkeypatch.setattr(loss_gradient, "_LONG", long)
     asked = ro.propose(140, classes=5, seed=1)
     _, sets, rates = ro.answer(asked, y, np.repeat(np.arange(70), 2)).per_item()
     weight = np.linspace(0.5, 2, 33)

@@ -12,10 +12,9 @@ from torch import Tensor
 import ruleout as ro
 from ruleout.models import build
 from ruleout.training import fit_grid
-from ruleout.training.nets import Dense
+from ruleout.training.device import matmul
+from ruleout.training.nets import Dense, dense
 from ruleout.training.optimizers import OPTIMIZERS, Optimizer, Product, Rates
-from ruleout.training.perceptrons import dense
-from ruleout.training.settings import matmul
 
 pytestmark = [
     pytest.mark.cuda,
@@ -106,8 +105,7 @@ def test_a_model_that_diverged_leaves_its_neighbours_alone(tf32: bool) -> None:
 @pytest.mark.parametrize("tf32", [True, False])
 @pytest.mark.parametrize("sizes", [(500, 256, 10), (500, 96, 10), (33, 17, 2), (64, 300, 16)])
 def test_up_and_down_are_the_layers(sizes: tuple[int, int, int], tf32: bool) -> None:
-    from ruleout.training.kernels import up
-    from ruleout.training.moves import down
+    from ruleout.training.gpu_kernels import down, up
 
     hidden, batch, k = sizes
     torch.manual_seed(0)
@@ -125,8 +123,7 @@ def test_up_and_down_are_the_layers(sizes: tuple[int, int, int], tf32: bool) -> 
 
 
 def test_nan_stays_in_its_model_on_the_way_up_and_down() -> None:
-    from ruleout.training.kernels import up
-    from ruleout.training.moves import down
+    from ruleout.training.gpu_kernels import down, up
 
     torch.manual_seed(0)
     x = torch.randn(1, 2, 40, 32, device="cuda")

@@ -114,8 +114,8 @@ def test_rates_of_some_trials_are_rates_of_all(data: Any) -> None:
     ("change", "sentence"),
     [
         (lambda r: r[:-1], "the rates have shape .*; give 37, one for each row"),
-        (lambda r: r + 1, "the rates are no probabilities below 1"),
-        (lambda r: r * np.nan, "the rates are no probabilities below 1"),
+        (lambda r: r + 1, "the rates are not probabilities below 1"),
+        (lambda r: r * np.nan, "the rates are not probabilities below 1"),
     ],
 )
 def test_bad_rates_are_refused(data: Any, change: Any, sentence: str) -> None:

@@ -130,10 +130,10 @@ def _workers(device: str, tasks: int) -> int:
 def _check(specs: list[Spec], device: str, precision: str) -> None:
     """Raise before anything starts where data or device are not there."""
     from ruleout.datasets import load
-    from ruleout.training import asked
+    from ruleout.training.device import find_device, find_precision
 
-    asked.precision(precision)
-    asked.device(device, precision)
+    find_precision(precision)
+    find_device(device, precision)
     for name in dict.fromkeys(spec.dataset for spec in specs):
         load(name)  # features that take a while are made here, once, not by every worker
 

@@ -23,11 +23,11 @@ from ruleout.methods import PAPER, Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.selection import Criterion, DivergedError, Search, criterion, refit_chosen, search
-from ruleout.selection.choosing import Rule
+from ruleout.selection.grid_search import Rule
 from ruleout.training import GridFit, Trial, configurations
-from ruleout.training.features import check_features
 from ruleout.training.grids import Configuration, Grid
 from ruleout.training.nets import dense_layers
+from ruleout.training.validation import check_features
 
 __all__ = ["compare"]
 

@@ -15,8 +15,8 @@ from ruleout.labels.classes import agree, encode
 from ruleout.labels.errors import InputError, brief
 from ruleout.selection import Criterion, criterion
 from ruleout.training import GridFit, Trial, Watch, hits
-from ruleout.training.features import check_features
-from ruleout.training.result import predict
+from ruleout.training.grid_fit import predict
+from ruleout.training.validation import check_features
 
 __all__ = ["Judging", "Kind", "plan"]
 

@@ -29,10 +29,10 @@ from ruleout.methods import approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
 from ruleout.training import PAPER_GRID, GridFit, Trial, configurations, fit_grid
-from ruleout.training.asked import device
+from ruleout.training.device import find_device
+from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.nets import dense_layers
 from ruleout.training.optimizers import check_optimizer
-from ruleout.training.result import predict as module_logits
 
 __all__ = ["RuleOutClassifier"]
 
@@ -69,7 +69,7 @@ class Predicting:
         if dense_layers(module) is not None:
             module = deepcopy(module).double()
         if self.device is not None:
-            module = deepcopy(module).to(device(self.device, "float32"))
+            module = deepcopy(module).to(find_device(self.device, "float32"))
         return module_logits(module, x).double()
 
     def predict(self, X: Any) -> NDArray[Any]:

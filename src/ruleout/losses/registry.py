@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels.errors import nearest
-from ruleout.losses.space import align, scale
+from ruleout.losses.log_space import align, scale
 
 __all__ = [
     "Kind",

@@ -3,6 +3,6 @@
 The room is called `methods` because ``ruleout.approaches`` is the function that lists them.
 """
 
-from ruleout.methods.table import PAPER, Approach, approach, approaches
+from ruleout.methods.approach_table import PAPER, Approach, approach, approaches
 
 __all__ = ["PAPER", "Approach", "approach", "approaches"]

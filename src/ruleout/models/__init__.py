@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from ruleout.labels.errors import nearest
-from ruleout.models.convolutional import densenet22, resnet32, resnet34
-from ruleout.models.plain import linear, mlp
+from ruleout.models.networks import densenet22, linear, mlp, resnet32, resnet34
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 

@@ -1,8 +1,15 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
-from ruleout.selection.choosing import DivergedError, choose, split
 from ruleout.selection.criteria import Criterion, Estimate, criterion
-from ruleout.selection.searching import Search, refit_chosen, search, set_aside
+from ruleout.selection.grid_search import (
+    DivergedError,
+    Search,
+    choose,
+    refit_chosen,
+    search,
+    set_aside,
+    split,
+)
 
 __all__ = [
     "Criterion",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError
-from ruleout.methods.table import Form
-from ruleout.training.memory import room
+from ruleout.methods.approach_table import Form
+from ruleout.training.device import room
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
-
-__all__ = ["Batch", "Shape", "Trial", "Walk", "check_rate", "order"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +59,6 @@ class Trial:
         return replace(self, sets=self.sets[chosen], rows=rows, weight=weight, rate=rate)
 
 
-def check_rate(rate: Any, count: int, which: str = "") -> None:
-    """Raise unless there is a probability below 1 for each row."""
-    found = np.asarray(rate, float)
-    if found.shape != (count,):
-        raise InputError(
-            f"the rates{which} have shape {found.shape}", f"give {count}, one for each row"
-        )
-    if not ((found >= 0) & (found < 1)).all():
-        raise InputError(
-            f"the rates{which} are no probabilities below 1", "take them from answers.per_item()"
-        )
-
-
 def _shares(trial: Trial) -> NDArray[np.float64]:
     """Return the shares of the ruled-out classes; a weight of 2 counts as the row twice."""
     if trial.weight is None:
@@ -105,7 +90,7 @@ class Shape(NamedTuple):
     weighted: bool
 
 
-class Walk:
+class BatchSchedule:
     """The items of some trials, and the epochs over them.
 
     Trials are ordered by their number of items, most first, so that those still at work in the
@@ -116,13 +101,12 @@ class Walk:
     def __init__(
         self,
         trials: Sequence[Trial],
-        seeds: Sequence[int],
         form: Form,
         size: int,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self.trials, self.seeds, self.size = trials, seeds, size
+        self.trials, self.size = trials, size
         self.dtype, self.device = dtype, device
         self.classes = trials[0].sets.shape[1]
         self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
@@ -185,7 +169,7 @@ class Walk:
         weight = np.zeros(place.shape if self.weighted else 0, _NUMPY[self.dtype])
         rate = np.zeros(place.shape if self.rated else 0, _NUMPY[self.dtype])
         for t, (trial, n) in enumerate(zip(self.trials, self.items, strict=True)):
-            walk = order(self.seeds[t], number, n)
+            walk = order(int(trial.seed or 0), number, n)
             if self._pairs is not None:
                 rows_of, classes_of = self._pairs[t]
                 walk, both[t, :n, 1] = rows_of[walk], classes_of[walk]
@@ -243,3 +227,81 @@ class Walk:
             for t, trial in enumerate(self.trials[: shape.active])
         ]
         return torch.from_numpy(np.stack(parts)).unsqueeze(1).to(self.device, self.dtype)
+
+
+_BLOCK = 64 << 20  # bytes looked at in one go
+_LINE = 32  # numbers in a cache line of a GPU: weights of whole lines move a sixth faster
+
+
+class Features:
+    """Rows of numbers, handed out in batches on the device.
+
+    Parameters
+    ----------
+    x
+        ``[n, ...]``: an array, a memory map or a sparse matrix, as `check_features` gives it.
+    shape
+        The shape in which a model reads an example; None for flat rows that end in a 1, so that a
+        first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a
+        GPU to whole cache lines).
+    dtype, device
+        Of the batches.
+    """
+
+    def __init__(
+        self, x: Any, shape: tuple[int, ...] | None, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.n, self.d = x.shape[0], prod(x.shape[1:])
+        self.shape = shape
+        fill = _LINE if device.type == "cuda" and self.d >= 4 * _LINE else 8
+        self.width = self.d if shape else -fill * (-(self.d + 1) // fill)
+        self.dtype, self.device = dtype, device
+        self.x = x
+        self._numbers = np.float64 if dtype is torch.float64 else np.float32
+        self._resident: Tensor | None = None
+        if self.n * self.width * dtype.itemsize <= 0.5 * room(device):
+            self._resident = self._load(slice(None))
+
+    @property
+    def resident(self) -> bool:
+        """Whether all rows are held on the device."""
+        return self._resident is not None
+
+    @property
+    def tensor(self) -> Tensor:
+        """All rows, ``[n, width]``; only when they are resident."""
+        assert self._resident is not None
+        return self._resident
+
+    def _load(self, rows: Any) -> Tensor:
+        """Read rows, given by a range or by number, onto the device."""
+        count = len(range(*rows.indices(self.n))) if isinstance(rows, slice) else len(rows)
+        out = torch.zeros(count, self.width, dtype=self.dtype, device=self.device)
+        step = max(1, _BLOCK // (8 * max(1, self.d)))
+        for start in range(0, count, step):
+            if isinstance(rows, slice):
+                first = (rows.start or 0) + start
+                piece: Any = slice(first, min(first + step, (rows.start or 0) + count))
+            else:
+                piece = rows[start : start + step]
+            block = self.x[piece]
+            block = block.toarray() if hasattr(block, "toarray") else block
+            flat = torch.from_numpy(np.array(block, self._numbers).reshape(-1, self.d))
+            out[start : start + step, : self.d] = flat.to(self.device)
+        if not self.shape:
+            out[:, self.d] = 1
+        return out
+
+    def take(self, rows: Tensor) -> Tensor:
+        """Return the examples of `rows` ``[..., B]``: ``[..., B, width]``, or their shape."""
+        flat = rows.reshape(-1)
+        if self._resident is None:
+            batch = self._load(flat.cpu().numpy())
+        else:
+            batch = self._resident.index_select(0, flat)
+        return batch.view(*rows.shape, *(self.shape or (self.width,)))
+
+    def slice(self, piece: slice) -> Tensor:
+        """Return the examples of a range of rows."""
+        batch = self._load(piece) if self._resident is None else self._resident[piece]
+        return batch.view(len(batch), *(self.shape or (self.width,)))

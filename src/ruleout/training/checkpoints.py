@@ -17,10 +17,7 @@ from safetensors.torch import save
 
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
-from ruleout.training.planning import Block, Plan
-from ruleout.training.stack import Stack
-
-__all__ = ["Checkpoint"]
+from ruleout.training.stack import Block, Plan, Stack
 
 _SCHEMA = 1
 

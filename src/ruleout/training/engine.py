@@ -18,21 +18,32 @@ from ruleout.labels.errors import InputError
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
-from ruleout.training import asked
-from ruleout.training.batches import Trial
+from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
-from ruleout.training.features import Features, check_features
+from ruleout.training.device import find_device, find_precision, matmul, threads
+from ruleout.training.grid_fit import GridFit, run_record
 from ruleout.training.grids import Grid, configurations, loss_options, with_options
 from ruleout.training.nets import dense_layers, pays_to_stack
 from ruleout.training.optimizers import check_optimizer
-from ruleout.training.planning import Block, Plan, halves, out_of_memory, plan
-from ruleout.training.records import record as write_record
-from ruleout.training.result import GridFit
-from ruleout.training.settings import matmul, threads
-from ruleout.training.stack import Run, Stack, Stopping, Trained
+from ruleout.training.stack import (
+    Block,
+    Plan,
+    Run,
+    Stack,
+    Stopping,
+    Trained,
+    halves,
+    out_of_memory,
+    plan,
+)
+from ruleout.training.validation import (
+    as_trials,
+    check_counts,
+    check_features,
+    check_monitor,
+    check_start,
+)
 from ruleout.training.watches import Watch, features_of
-
-__all__ = ["fit_grid"]
 
 
 def fit_grid(
@@ -130,26 +141,26 @@ def fit_grid(
     """
     began = time.perf_counter()
     x = check_features(x)
-    trials, seeds = asked.trials(sets, x.shape[0], seed)
+    trials = as_trials(sets, x.shape[0], seed)
     row = approach if isinstance(approach, Approach) else find_approach(approach)
     if trials[0].rate is not None:
         row.check_rate()
     configs = configurations(grid)
-    dtype, compute, tf32 = asked.precision(precision)
-    where = asked.device(device, precision)
+    dtype, compute, tf32 = find_precision(precision)
+    where = find_device(device, precision)
     for one in configs:  # raises for options that the loss does not have, or cannot take
         with_options(row, loss_options([one], torch.zeros(0)))
     loss_options(configs, torch.zeros(0))
-    asked.check_counts(epochs=epochs, batch_size=batch_size, every=every)
-    asked.check_counts(stack=1 if stack is None else stack)
-    asked.check_monitor(stopping, watch or {})
+    check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    check_counts(stack=1 if stack is None else stack)
+    check_monitor(stopping, watch or {})
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
         raise InputError(f"x has rows of {x.shape[1:]}", f"shape={shape} must hold as many numbers")
 
     def fresh(trial: int) -> nn.Module:
-        made = build(model, shape, classes, seed=seeds[trial], **(model_options or {}))
+        made = build(model, shape, classes, seed=trials[trial].seed, **(model_options or {}))
         made.example_shape = shape  # type: ignore[assignment]
         return made
 
@@ -160,16 +171,16 @@ def fit_grid(
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
         last = range(max(1, epochs - max(tail, 1) + 1), epochs + 1)
         run = Run(
-            features, trials, seeds, row, configs, modules, check_optimizer(optimizer), epochs,
+            features, trials, row, configs, modules, check_optimizer(optimizer), epochs,
             batch_size, dtype, compute, where, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if start is not None else {}, moments and stopping is None,
         )  # fmt: skip
         if start is not None:
-            asked.check_start(start, run)
+            check_start(start, run)
         together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
-        record = write_record(run, model, precision, planned, x, seed)
+        record = run_record(run, model, precision, planned, x, seed)
         saved = (
             None
             if checkpoint is None

@@ -13,8 +13,6 @@ from torch import Tensor
 from ruleout.labels.errors import brief, nearest
 from ruleout.methods import Approach, approach
 
-__all__ = ["PAPER_GRID", "Configuration", "Grid", "configurations", "loss_options", "with_options"]
-
 Configuration: TypeAlias = dict[str, Any]
 Grid: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from ruleout.training.device import tf32
 from ruleout.training.optimizers import At, Product
-from ruleout.training.settings import tf32
-
-__all__ = ["Dense", "LossOf", "Modules", "Move", "Net", "dense_layers", "pays_to_stack"]
 
 #: Logits ``[A, C, B, k]`` to losses ``[A, C]`` and their slopes, of the shape of the logits.
 LossOf: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -69,7 +68,7 @@ class Dense:
     """Linear models and ReLU perceptrons.
 
     The bias of the first layer is a column of its weights:
-    :class:`~ruleout.training.features.Features` ends every row in a 1. Weights keep the layout of
+    :class:`~ruleout.training.batches.Features` ends every row in a 1. Weights keep the layout of
     ``nn.Linear``, ``[out, in]``, and layers hand on ``[out, B]``, so that every model's weights lie
     in one piece and the first layer is one matrix product for all models of a trial.
 
@@ -293,3 +292,50 @@ class Modules:
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return tensors like the parameters under the module's names."""
         return dict(zip(self.names, tensors, strict=True))
+
+
+def dense(
+    modules: Sequence[nn.Module],
+    models: int,
+    width: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    compute: torch.dtype,
+) -> Dense:
+    """Return the fastest stack that serves these modules; the arguments are those of `Dense`."""
+    kind = _Perceptrons if _served(modules[0], dtype, device, compute) else Dense
+    return kind(modules, models, width, dtype, device, compute)
+
+
+def _served(
+    module: nn.Module, dtype: torch.dtype, device: torch.device, compute: torch.dtype
+) -> bool:
+    if device.type != "cuda" or not dtype == compute == torch.float32:
+        return False
+    if find_spec("triton") is None or torch.cuda.get_device_capability(device) < (8, 0):
+        return False
+    from ruleout.training.gpu_kernels import CLASSES, ready
+
+    layers = dense_layers(module) or []
+    return len(layers) == 2 and layers[1].out_features <= CLASSES and ready(device)
+
+
+class _Perceptrons(Dense):
+    """One hidden layer and few classes, in float32 or TF32."""
+
+    def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        from ruleout.training.gpu_kernels import up
+
+        hidden = self._first(x)
+        weight, bias = (p[: len(hidden)] for p in self.parameters[1:])
+        return up(hidden, weight, bias).transpose(2, 3), [hidden]
+
+    def _backward(self, x: Tensor, reads: list[Tensor], slope: Tensor, move: Move) -> None:
+        from ruleout.training.gpu_kernels import down
+
+        (hidden,), active = reads, len(slope)
+        every = (slice(0, active), slice(0, self.models))
+        weight, bias = down(hidden, self.parameters[1][:active], slope.contiguous())
+        move(1, every, weight)
+        move(2, every, bias)
+        move(0, every, Product(hidden.flatten(1, 2), x))

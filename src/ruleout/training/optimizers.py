@@ -17,8 +17,6 @@ from torch import Tensor
 
 from ruleout.labels.errors import nearest
 
-__all__ = ["OPTIMIZERS", "Optimizer", "Product", "Rates", "check_optimizer", "rates"]
-
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -77,7 +75,9 @@ class Optimizer:
         own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
         weights, moments = parameter[at], [moment[at] for moment in self.moments[place]]
         if isinstance(grad, Product):
-            from ruleout.training.moves import move  # needs Triton, as those who give products
+            from ruleout.training.gpu_kernels import (
+                move,  # needs Triton, as those who give products
+            )
 
             if move(self.name, weights, grad, moments, own):
                 return
@@ -97,7 +97,7 @@ class Optimizer:
 def _kernel() -> Callable[..., None] | None:
     """Return the fused update, where Triton is there."""
     try:
-        from ruleout.training.kernels import update
+        from ruleout.training.gpu_kernels import update
     except ImportError:
         return None
     return update

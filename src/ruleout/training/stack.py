@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,17 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ruleout.methods import Approach
-from ruleout.training.batches import Shape, Trial, Walk
-from ruleout.training.features import Features
-from ruleout.training.graphs import Graphs
+from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
+from ruleout.training.device import cache_size, room
 from ruleout.training.grids import Configuration, loss_options, with_options
-from ruleout.training.nets import Dense, Modules, Net, dense_layers
+from ruleout.training.loss_gradient import Slopes
+from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
 from ruleout.training.optimizers import At, Optimizer, Product, Rates, rates
-from ruleout.training.perceptrons import dense
-from ruleout.training.slopes import Slopes
 from ruleout.training.watches import Watch, Watcher
-
-__all__ = ["Run", "Stack", "Stopping"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,6 @@ class Run:
 
     features: Features
     trials: Sequence[Trial]
-    seeds: Sequence[int]
     approach: Approach
     grid: Sequence[Configuration]
     modules: Sequence[nn.Module]  # one per trial
@@ -96,8 +92,7 @@ class Stack:
         self.run, self.trials, self.models = run, list(trials), models
         self.grid = run.grid[models]
         own = [run.trials[t] for t in trials]
-        seeds = [run.seeds[t] for t in trials]
-        self.walk = Walk(own, seeds, run.approach.form, run.size, run.dtype, run.device)
+        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.dtype, run.device)
         self.net = self._build()
         self.optimizer = Optimizer(run.optimizer)
         self.optimizer.start(self.net.parameters)
@@ -105,7 +100,7 @@ class Stack:
             torch.tensor([one[name] for one in self.grid], dtype=torch.float64)
             for name in ("learning_rate", "weight_decay")
         ]
-        self.shapes = [self.walk.shape(step) for step in range(max(self.walk.steps))]
+        self.shapes = [self.schedule.shape(step) for step in range(max(self.schedule.steps))]
         self.watchers = [
             Watcher(n, w, trials, f, own[0].sets.classes) for n, (w, f) in run.watches.items()
         ]
@@ -116,7 +111,7 @@ class Stack:
         self.before = int(run.start.get("epochs", 0))  # of the fit that this one goes on from
         self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
         self.history: dict[str, list[Tensor]] = {}
-        self._steps = torch.tensor(self.walk.steps, device=run.device).unsqueeze(1)
+        self._steps = torch.tensor(self.schedule.steps, device=run.device).unsqueeze(1)
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
         self._graphs = Graphs(self) if self._capturable() else None
@@ -136,7 +131,7 @@ class Stack:
         return with_options(self.run.approach, loss_options(self.grid, self.net.parameters[0]))
 
     def _capturable(self) -> bool:
-        resident = self.walk.resident and self.run.features.resident
+        resident = self.schedule.resident and self.run.features.resident
         return self.run.device.type == "cuda" and resident and isinstance(self.net, Dense)
 
     def _resume(self) -> None:
@@ -159,7 +154,7 @@ class Stack:
         """Walk once over the items of every trial."""
         self.epoch += 1
         self._lay_rates()
-        self.walk.epoch(self.before + self.epoch)
+        self.schedule.epoch(self.before + self.epoch)
         self.total.zero_()
         with self._seeded():
             if self._graphs is not None:
@@ -167,19 +162,19 @@ class Stack:
             else:
                 for step, shape in enumerate(self.shapes):
                     self.step(step, shape)
-        self.steps_before = self.steps_before + np.asarray(self.walk.steps)
+        self.steps_before = self.steps_before + np.asarray(self.schedule.steps)
         self._note()
 
     def step(self, step: int | Tensor, shape: Shape) -> None:
         """Take one step; `step` counts from 0, and is a tensor inside a CUDA graph."""
-        batch = self.walk.batch(step, shape)
+        batch = self.schedule.batch(step, shape)
         by = self._rates(step, shape)
 
         def move(place: int, at: At, grad: Tensor | Product) -> None:
             self.optimizer.move(place, self.net.parameters[place], at, grad, by)
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
-            prior = self.walk.prior[: shape.active]
+            prior = self.schedule.prior[: shape.active]
             return self.slopes(logits, batch.excluded, prior, batch.weight, batch.rate)
 
         loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
@@ -211,7 +206,7 @@ class Stack:
         devices = [self.run.device] if self.run.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
             seed = np.random.SeedSequence(
-                [self.run.seeds[self.trials[0]], self.before + self.epoch]
+                [int(self.run.trials[self.trials[0]].seed or 0), self.before + self.epoch]
             )
             torch.manual_seed(int(seed.generate_state(1)[0]))
             yield
@@ -243,7 +238,7 @@ class Stack:
         models = len(self.trials) * len(self.grid)
         widest = max(p.shape[2] for p in self.net.parameters)
         budget = (4 << 30) if self.run.device.type == "cuda" else (32 << 20)
-        return max(16, budget // (models * 4 * (widest + 4 * self.walk.classes)))
+        return max(16, budget // (models * 4 * (widest + 4 * self.schedule.classes)))
 
     @property
     def finished(self) -> bool:
@@ -334,3 +329,144 @@ class _Best:
         found = {f"best.{i}": weight for i, weight in enumerate(self.weights)}
         found |= {f"best.{name}": value for name, value in self.buffers.items()}
         return {**found, "value": self.value, "best": self.epoch, "waited": self.waited}
+
+
+class Block(NamedTuple):
+    """Models that train together: some trials, and configurations from `start` to `stop`."""
+
+    trials: tuple[int, ...]
+    start: int
+    stop: int
+
+    @property
+    def models(self) -> slice:
+        """Which configurations."""
+        return slice(self.start, self.stop)
+
+
+class Plan(NamedTuple):
+    """All blocks of a run, and how many trials and configurations they hold at most."""
+
+    size: tuple[int, int]
+    blocks: list[Block]
+
+
+def plan(run: Run, stack: int | None, together: bool) -> Plan:
+    """Cut a run into blocks.
+
+    On a CPU a block should stay in the last-level cache: weights, gradients and moments of a
+    larger one would come from memory in every step. On a GPU a block fills the memory.
+    """
+    trials, models = len(run.trials), len(run.grid)
+    if not together:
+        size = (1, 1)
+    elif stack is not None:
+        size = (trials if stack >= models else 1, min(stack, models))
+    else:
+        size = _size(trials, models, _fitting(run))
+    order = sorted(range(trials), key=lambda t: -_items(run, t))
+    rows = [tuple(order[i : i + size[0]]) for i in range(0, trials, size[0])]
+    cuts = [(i, min(i + size[1], models)) for i in range(0, models, size[1])]
+    return Plan(size, [Block(row, *cut) for row in rows for cut in cuts])
+
+
+def _items(run: Run, trial: int) -> int:
+    sets = run.trials[trial].sets
+    return int(sets.sizes.sum()) if run.approach.form == "pairs-before" else len(sets)
+
+
+def _size(trials: int, models: int, most: int) -> tuple[int, int]:
+    """Spread `models` evenly over blocks of at most `most`; whole grids may share a block."""
+    if most >= models:
+        return min(trials, most // models), models
+    blocks = -(-models // max(1, most))
+    return 1, -(-models // blocks)
+
+
+def _fitting(run: Run) -> int:
+    """Return how many models fit the cache, or the memory of a GPU."""
+    module = run.modules[0]
+    weights = sum(p.numel() for p in module.parameters())
+    widths = sum(p.shape[0] for p in module.parameters() if p.ndim > 1)
+    bytes_each = run.dtype.itemsize * (5 * weights + 6 * run.size * widths)
+    if run.device.type == "cuda":
+        return max(1, int(0.7 * room(run.device)) // bytes_each)
+    return max(1, min(cache_size(), room(run.device)) // bytes_each)
+
+
+def halves(block: Block) -> list[Block]:
+    """Cut a block in two; an empty list when it holds one model."""
+    if block.stop - block.start > 1:
+        middle = (block.start + block.stop) // 2
+        return [block._replace(stop=middle), block._replace(start=middle)]
+    if len(block.trials) > 1:
+        middle = len(block.trials) // 2
+        return [
+            block._replace(trials=block.trials[:middle]),
+            block._replace(trials=block.trials[middle:]),
+        ]
+    return []
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that memory was short."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+
+
+_WARM = 3  # steps before a capture, as PyTorch asks for
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep Python from freeing graphs of earlier runs just now: a capture does not allow it."""
+    working = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if working:
+            gc.enable()
+
+
+class Graphs:
+    """The captured steps of a stack; the number of the step is counted on the device."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.place = torch.zeros(1, dtype=torch.int64, device=stack.run.device)
+        self.captured: dict[Shape, torch.cuda.CUDAGraph] = {}
+
+    def epoch(self) -> None:
+        """Replay all steps of an epoch."""
+        self.place.zero_()
+        for shape in self.stack.shapes:
+            if shape not in self.captured:
+                self.captured[shape] = self._capture(shape)
+            self.captured[shape].replay()
+
+    def _step(self, shape: Shape) -> None:
+        self.stack.step(self.place, shape)
+        self.place += 1
+
+    def _capture(self, shape: Shape) -> torch.cuda.CUDAGraph:
+        """Capture a step. The steps before it, which PyTorch asks for, leave no trace."""
+        held = [self.place, self.stack.total, *self.stack.net.parameters]
+        held += [moment for moments in self.stack.optimizer.moments for moment in moments]
+        copies = [tensor.clone() for tensor in held]
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARM):
+                self._step(shape)
+                self.place.copy_(copies[0])
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        # The thread that lays out the next epoch may take pinned memory meanwhile.
+        with _uncollected(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            self._step(shape)
+        for tensor, copy in zip(held, copies, strict=True):
+            tensor.copy_(copy)
+        return graph

@@ -12,11 +12,9 @@ from torch import Tensor
 
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
-from ruleout.training.batches import check_rate
-from ruleout.training.features import Features, check_features
+from ruleout.training.batches import Features
 from ruleout.training.nets import Net
-
-__all__ = ["Measure", "Watch", "Watcher", "features_of", "hits"]
+from ruleout.training.validation import check_features, check_rate
 
 #: ``(logits [..., n, k], target) → [..., n]``: one value per row, of which the mean is reported.
 #: Where the watch has rates, they come third.

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from ruleout.methods import Approach
 
-__all__ = ["Slopes"]
-
 _LONG = 5_000  # steps from which compiling pays
 Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 _COMPILED: dict[Any, Slope] = {}

@@ -14,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["align", "log_complement", "log_odds", "log_softmax", "scale", "sizes", "softmax"]
-
 _FEW = 32  # classes up to which plain operations are faster than torch's own softmax
 
 

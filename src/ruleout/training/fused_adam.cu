@@ -121,7 +121,7 @@ struct Rates {
     float size, epsilon, decay, shrink;
 };
 
-// The same steps as `_move` in kernels.py.
+// The same steps as `_step` in gpu_kernels.py.
 __device__ __forceinline__ void adam(float& p, float& m, float& v, float g, const Rates& by) {
     if (ADAMW) p = p * by.shrink;
     else g = g + by.decay * p;

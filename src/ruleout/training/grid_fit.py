@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import platform
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ruleout.labels import LabelSets
 from ruleout.training.grids import Configuration
+from ruleout.version import __version__
 
-__all__ = ["GridFit", "predict"]
+if TYPE_CHECKING:
+    from ruleout.training.stack import Plan, Run
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,3 +128,106 @@ def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
             rows = torch.from_numpy(np.ascontiguousarray(block)).to(where)
             out.append(module(rows if shape is None else rows.view(-1, *shape)).cpu())
     return torch.cat(out)
+
+
+def run_record(
+    run: Run, model: Any, precision: str, planned: Plan, x: Any, seed: int
+) -> dict[str, Any]:
+    """Write down how the grid is trained; `key` is the hash of all that decides the result."""
+    data = fingerprint(x, [trial.sets for trial in run.trials])
+    told: dict[str, Any] = {
+        "approach": run.approach.name,
+        "approach_options": dict(getattr(run.approach.source, "options", {})),
+        "model": model if isinstance(model, str) else getattr(model, "__name__", str(model)),
+        "parameters": sum(p.numel() for p in run.modules[0].parameters()),
+        "configurations": [dict(one) for one in run.grid],
+        "optimizer": run.optimizer,
+        "epochs": run.epochs,
+        "batch_size": run.size,
+        "seed": int(seed),
+        "seeds": [trial.seed for trial in run.trials],
+        "precision": precision,
+        "device": run.device.type,
+        "data": data,
+    }
+    hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
+    for trial in run.trials:
+        for extra in (trial.rows, trial.weight):
+            hidden.update(b"-" if extra is None else extra.tobytes())
+        if trial.rate is not None:
+            hidden.update(b"rate" + trial.rate.tobytes())
+    for module in run.modules:
+        for value in module.state_dict().values():
+            hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
+        hidden.update(repr(module).encode())
+    hidden.update(repr((sorted(run.recorded), run.stopping)).encode())
+    for name, (watch, features) in run.watches.items():
+        hidden.update(repr((name, list(watch.measures or ()))).encode())
+        _digest(
+            hidden, [watch.target, watch.rows, None if watch.x is None else fingerprint(features.x)]
+        )
+        if watch.rate is not None:
+            _digest(hidden, ["rate", watch.rate])
+    _digest(hidden, run.start)
+    told["key"] = hidden.hexdigest()
+    if run.trials[0].rate is not None:
+        told["learned_from"] = "every answer"
+    name = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else _processor()
+    told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
+    told |= {"resident": run.features.resident}
+    told["versions"] = {
+        "ruleout": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    return told
+
+
+def _digest(hidden: Any, value: Any) -> None:
+    """Add anything that a run is given: arrays, label sets, tensors, and lists of them."""
+    if isinstance(value, LabelSets):
+        hidden.update(value.packed.tobytes())
+    elif isinstance(value, Mapping):
+        _digest(hidden, [*value.keys(), *value.values()])
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _digest(hidden, one)
+    elif value is None or isinstance(value, (str, int, float)):
+        hidden.update(repr(value).encode())
+    else:
+        array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+        hidden.update(repr((array.shape, str(array.dtype))).encode() + array.tobytes())
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def fingerprint(x: Any, sets: Any = ()) -> str:
+    """Return a sha256 over features and label sets: what a model was trained on.
+
+    Of more than 1 GiB, evenly spaced rows are read.
+    """
+    digest = sha256(repr((x.shape, str(x.dtype))).encode())
+    csr = hasattr(x, "indptr")
+    row = 1 if csr else max(1, int(x[:1].nbytes)) * _EVERY
+    for block in (x.data, x.indices, x.indptr) if csr else _spaced(x, max(1, (_MOST // row))):
+        digest.update(np.ascontiguousarray(block).tobytes())
+    for one in sets:
+        digest.update(one.packed.tobytes())
+        digest.update(repr(one.classes).encode())
+    return digest.hexdigest()
+
+
+_MOST, _EVERY = 1 << 30, 256  # bytes, rows
+
+
+def _spaced(x: NDArray[Any], most: int) -> Iterator[NDArray[Any]]:
+    """Walk over blocks of 256 rows, at most `most` of them, evenly spaced."""
+    blocks = -(-len(x) // _EVERY)
+    for block in range(0, blocks, max(1, -(-blocks // most))):
+        yield x[block * _EVERY : (block + 1) * _EVERY]

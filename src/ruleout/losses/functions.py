@@ -1,0 +1,346 @@
+"""Ordinary losses as per-class matrices: entry y is the loss if class y were the label.
+
+They enter the paper's tables through the unbiased estimator, Eq. 10. Options may be tensors that
+broadcast against the logits, one value per stacked model.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import elu, hardtanh, logsigmoid, relu
+from torch.utils.checkpoint import checkpoint
+
+from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, softmax
+from ruleout.losses.registry import register, unbiased
+
+_ROOT = math.sqrt(2)
+
+# Each returns the least upper bound (Appendix D) and the least Lipschitz constant in the logits.
+
+
+def _mae_bounds() -> tuple[float, float]:
+    return 2.0, 1 / _ROOT
+
+
+def _mse_bounds() -> tuple[float, float]:
+    return 2.0, 16 * _ROOT / 27
+
+
+def _gce_bounds(q: float = 0.7) -> tuple[float, float]:
+    if not 0 < q <= 1:
+        raise ValueError(f"gce needs 0 < q <= 1, got q={q}")
+    return 1 / q, _ROOT * (q / (1 + q)) ** q / (1 + q)
+
+
+def _phuber_bounds(tau: float = 10.0) -> tuple[float, float]:
+    if not 0 < tau < math.inf:
+        raise ValueError(f"phuber needs tau > 0, got tau={tau}")
+    return math.log(tau) + 1, _ROOT * (1 - 1 / tau) if tau >= 2 else _ROOT * tau / 4
+
+
+def _cce_bounds() -> tuple[float, float]:
+    return math.inf, _ROOT
+
+
+@register(
+    "mae",
+    kind="base",
+    family="bounded",
+    paper="Feng et al. 2020, Section 4.3",
+    bounds=_mae_bounds,
+)
+def mae(logits: Tensor) -> Tensor:
+    r"""Mean absolute error, :math:`2 - 2p_y`. Symmetric: the classes sum to :math:`2k-2`."""
+    return 2 - 2 * softmax(logits)
+
+
+@register(
+    "mse",
+    kind="base",
+    family="bounded",
+    paper="Feng et al. 2020, Section 4.3",
+    bounds=_mse_bounds,
+)
+def mse(logits: Tensor) -> Tensor:
+    r"""Mean square error, :math:`1 - 2p_y + \sum_j p_j^2`."""
+    p = softmax(logits)
+    return 1 - 2 * p + (p * p).sum(-1, keepdim=True)
+
+
+@register(
+    "gce",
+    kind="base",
+    family="bounded",
+    paper="Zhang and Sabuncu 2018",
+    bounds=_gce_bounds,
+)
+def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
+    r"""Generalised cross entropy, :math:`(1 - p_y^q)/q` with :math:`0 < q \le 1`."""
+    return -torch.expm1(q * log_softmax(logits)) / q
+
+
+@register(
+    "phuber",
+    kind="base",
+    family="bounded",
+    paper="Menon et al. 2020",
+    label="PHuber-CE",
+    bounds=_phuber_bounds,
+)
+def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
+    r"""Partially Huberised cross entropy: :math:`-\log p_y`, continued linearly below 1/τ.
+
+    :math:`-\log p_y` if :math:`p_y \ge 1/\tau`, else :math:`-\tau p_y + \log\tau + 1`; with the
+    exponential linear unit this is :math:`\log\tau - \mathrm{ELU}(\log p_y + \log\tau)`.
+    """
+    kink = tau.log() if isinstance(tau, Tensor) else math.log(tau)
+    return kink - elu(log_softmax(logits) + kink)
+
+
+@register(
+    "cce",
+    kind="base",
+    family="unbounded",
+    paper="Feng et al. 2020, Section 4.3",
+    bounds=_cce_bounds,
+)
+def cce(logits: Tensor) -> Tensor:
+    r"""Categorical cross entropy, :math:`-\log p_y`; unbounded."""
+    return -log_softmax(logits)
+
+
+def zero_one(logits: Tensor) -> Tensor:
+    """0-1 loss: 0 for the predicted class, 1 for the others. No gradient, so no approach.
+
+    In the unbiased estimator it costs 0 if the prediction is a candidate and (k-1)/s if it was
+    ruled out: an estimate of the error rate that needs no true label.
+
+    >>> zero_one(torch.tensor([[0.1, 0.7, 0.2]]))
+    tensor([[1., 0., 1.]])
+    """
+    return torch.ones_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
+
+
+_FENG = "Feng et al. 2020, after Eq. 12"
+
+
+@register("log", family="upper-bound", paper=_FENG)
+def log(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
+    r"""LOG, :math:`\frac{k-1}{s} (-\log z)`, z the probability left on the candidates.
+
+    The weight is that of the authors' code; the text has twice as much (:func:`log_text`).
+    """
+    return scale(excluded, rate) * -logsigmoid(log_odds(logits, excluded))
+
+
+@register("exp", family="upper-bound", paper=_FENG)
+def exp(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
+    r"""EXP, :math:`\frac{k-1}{s} \exp(-z)`; weight as in the authors' code."""
+    return scale(excluded, rate) * (-log_odds(logits, excluded).sigmoid()).exp()
+
+
+@register("log-text", family="upper-bound", paper=_FENG, label="LOG (text)")
+def log_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
+    r"""LOG as printed, :math:`\frac{2(k-1)}{s} (-\log z)`."""
+    return 2 * log(logits, excluded, rate=rate)
+
+
+@register("exp-text", family="upper-bound", paper=_FENG, label="EXP (text)")
+def exp_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
+    r"""EXP as printed, :math:`\frac{2(k-1)}{s} \exp(-z)`."""
+    return 2 * exp(logits, excluded, rate=rate)
+
+
+@register("clpl", family="partial-label", paper="Cour et al. 2011")
+def clpl(
+    logits: Tensor,
+    excluded: Tensor,
+    *,
+    psi: Literal["squared-hinge", "logistic"] = "squared-hinge",
+) -> Tensor:
+    r"""Convex partial-label loss, :math:`\Psi(\bar f) + \sum_{y \in \bar Y} \Psi(-f_y)`.
+
+    :math:`\bar f` is the mean logit of the candidates. :math:`\Psi(u) = \max(0, 1-u)^2`, or
+    :math:`\log(1 + e^{-u})` for ``psi="logistic"``. Convex in
+    the logits, so meant for linear models.
+    """
+    if psi not in ("squared-hinge", "logistic"):
+        raise ValueError(f"clpl knows psi='squared-hinge' and psi='logistic', not {psi!r}")
+    left = 1 - excluded
+    mean = (logits * left).sum(-1) / left.sum(-1).clamp(min=1)
+    return _psi(mean, psi) + (_psi(-logits, psi) * excluded).sum(-1)
+
+
+def _psi(margin: Tensor, psi: str) -> Tensor:
+    return relu(1 - margin).square() if psi == "squared-hinge" else -logsigmoid(margin)
+
+
+def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
+    r"""Unbiased risk from every answer, "yes" as well as "no".
+
+    .. math:: \sum_y \ell_y \frac{1(y \in Z) - q}{1 - q}
+
+    Z is what the answers about an example leave possible; a wrong class lies in it with
+    probability q, the true one always. With S uniform of its size, the mean is the loss of the
+    true label.
+
+    Parameters
+    ----------
+    matrix
+        ``[..., B, k]``: the loss if class y were the label.
+    excluded
+        ``[..., B, k]``: 1 for the classes outside Z, from :meth:`ruleout.Answers.per_item`.
+    rate
+        ``[..., B]``: q, for several answers the product of theirs.
+
+    Returns
+    -------
+    Tensor
+        ``[..., B]``.
+    """
+    return unbiased(matrix, excluded, rate)
+
+
+Binary = Literal["sigmoid", "ramp"]
+
+_COMPARISONS = 1 << 23  # of PC, made at a time; a GPU takes 8 times as many
+
+
+@register("free", kind="single", family="decomposed", paper="Ishida et al. 2019")
+def free(logits: Tensor) -> Tensor:
+    r"""FREE for one example (Eq. 3), :math:`\sum_y \ell_y - (k-1)\ell_c` with cross entropy."""
+    loss = cce(logits)
+    return loss.sum(-1, keepdim=True) - (logits.shape[-1] - 1) * loss
+
+
+def _binary(margin: Tensor, binary: Binary) -> Tensor:
+    """Binary loss with l(u) + l(-u) = 1: sigmoid 1/(1+e^u), or ramp ½ max(0, min(2, 1-u))."""
+    if binary not in ("sigmoid", "ramp"):
+        raise ValueError(f"the binary loss is 'sigmoid' or 'ramp', not {binary!r}")
+    return (-margin).sigmoid() if binary == "sigmoid" else (1 + hardtanh(-margin)) / 2
+
+
+def _pairwise(logits: Tensor, ruled_out: Tensor, binary: Binary) -> Tensor:
+    """Compare all classes with the ruled-out one, ``[..., 1]``; scale and constant as released."""
+    k = logits.shape[-1]
+    return (k - 1) * _binary(logits - ruled_out, binary).sum(-1) - k * (k - 1) / 2 + (k - 1)
+
+
+def _pc_one(logits: Tensor, excluded: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    """PC of rows that rule out exactly one class: k comparisons instead of k²."""
+    return _pairwise(logits, (logits * excluded).sum(-1, keepdim=True), binary)
+
+
+@register("pc", kind="single", family="decomposed", paper="Ishida et al. 2017", one=_pc_one)
+def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    r"""Pairwise comparison, :math:`(k-1)\sum_j \ell(f_j - f_c) - \frac{k(k-1)}{2} + (k-1)`.
+
+    j runs over all classes, c included, as in the authors' code. All c take k² comparisons per
+    example; past some millions they are made block by block and once more for the gradient, so
+    that memory stays small.
+    """
+    limit = _COMPARISONS * (1 if logits.device.type == "cpu" else 8)
+    block = max(1, limit // max(logits.numel(), 1))
+    if block >= logits.shape[-1]:
+        return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
+    blocks = [
+        checkpoint(
+            _pairwise,
+            logits.unsqueeze(-2),
+            part.unsqueeze(-1),
+            binary,
+            use_reentrant=False,
+            preserve_rng_state=False,
+        )
+        for part in logits.split(block, -1)  # type: ignore[no-untyped-call]
+    ]
+    return torch.cat(blocks, -1)
+
+
+def _pc_ramp_one(logits: Tensor, excluded: Tensor) -> Tensor:
+    return _pc_one(logits, excluded, binary="ramp")
+
+
+@register(
+    "pc-ramp",
+    kind="single",
+    family="decomposed",
+    paper="Ishida et al. 2017",
+    label="PC (ramp)",
+    one=_pc_ramp_one,
+)
+def pc_ramp(logits: Tensor) -> Tensor:
+    """Pairwise comparison with the ramp loss."""
+    return pc(logits, binary="ramp")
+
+
+@register("ova", kind="single", family="decomposed", paper="Ishida et al. 2017")
+def ova(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
+    r"""One versus all, :math:`\frac{1}{k-1}\sum_{y \ne c} \ell(f_y) + \ell(-f_c)`, as printed.
+
+    :math:`k-1` times its mean, less :math:`k-2`, is the ordinary one-versus-all risk.
+    """
+    yes, no = _binary(logits, binary), _binary(-logits, binary)
+    return (yes.sum(-1, keepdim=True) - yes) / (logits.shape[-1] - 1) + no
+
+
+@register(
+    "ova-ramp", kind="single", family="decomposed", paper="Ishida et al. 2017", label="OVA (ramp)"
+)
+def ova_ramp(logits: Tensor) -> Tensor:
+    """One versus all with the ramp loss."""
+    return ova(logits, binary="ramp")
+
+
+def _forward_one(logits: Tensor, excluded: Tensor, *, transition: Any = None) -> Tensor:
+    """Forward of rows that rule out exactly one class, one number instead of k."""
+    if transition is None:
+        return math.log(logits.shape[-1] - 1) - logsigmoid(log_odds(logits, excluded))
+    return (forward(logits, transition=transition) * excluded).sum(-1)
+
+
+@register(
+    "forward",
+    kind="single",
+    family="decomposed",
+    paper="Yu et al. 2018",
+    label="Forward",
+    one=_forward_one,
+)
+def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
+    r"""Forward correction, :math:`-\log (p^\top Q)_c`.
+
+    ``transition`` is Q, ``[k, k]``: row y holds how likely each class is ruled out when y is true.
+    By default every wrong class is equally likely. The product with a given Q is an ordinary matrix
+    product: on a GPU it follows torch's TF32 setting.
+    """
+    k = logits.shape[-1]
+    if transition is None:
+        return math.log(k - 1) - log_complement(logits)
+    return logits.logsumexp(-1, keepdim=True) - _log_mixed(logits, _checked(transition, logits))
+
+
+def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
+    """Return the log of exp(logits) @ q, the largest logit kept apart from the others."""
+    limits = torch.finfo(logits.dtype)
+    with torch.no_grad():
+        top = logits.argmax(-1, keepdim=True)
+        second = logits.scatter(-1, top, limits.min).amax(-1, keepdim=True)
+    best = logits.gather(-1, top)
+    rivals = (logits.scatter(-1, top, second) - second).exp().scatter(-1, top, 0.0)
+    others = second + (rivals @ q).clamp(min=limits.tiny).log()
+    return torch.logaddexp(best + q.log().clamp(min=limits.min / 4)[top.squeeze(-1)], others)
+
+
+def _checked(transition: Any, logits: Tensor) -> Tensor:
+    q = torch.as_tensor(transition).to(logits)
+    k = logits.shape[-1]
+    if q.shape != (k, k):
+        raise ValueError(f"the transition matrix is {tuple(q.shape)}, but there are {k} classes")
+    if q.device.type == "cpu" and ((q < 0).any() or ((q.sum(-1) - 1).abs() > 1e-4).any()):
+        raise ValueError("each row of the transition matrix must hold probabilities that sum to 1")
+    return q

@@ -1,0 +1,214 @@
+"""Validation: everything a fit is given, checked before any training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, bfloat16
+
+from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.training.batches import Trial
+from ruleout.training.grid_fit import GridFit
+from ruleout.training.optimizers import OPTIMIZERS
+
+if TYPE_CHECKING:
+    from ruleout.training.stack import Run, Stopping
+    from ruleout.training.watches import Watch
+
+_BLOCK = 64 << 20  # bytes looked at in one go
+
+# ---------------------------------------------------------------------- features
+
+
+def check_features(x: Any, what: str = "x") -> Any:
+    """Return `x` as something that can be indexed by rows, all numbers finite.
+
+    A float array, an ``np.memmap`` or a SciPy sparse matrix stays as it is.
+    """
+    if hasattr(x, "tocsr"):
+        array = x.tocsr()
+    elif isinstance(x, Tensor):
+        array = (x.float() if x.dtype is bfloat16 else x).detach().cpu().numpy()
+    else:
+        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
+        array = _numbers(x, array)
+    if array.ndim < 2 or 0 in array.shape[1:]:
+        raise InputError(f"{what} has shape {array.shape}", "give rows × features")
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{what} has dtype {array.dtype}", "give numbers")
+    bad = first_not_finite(array)
+    if bad is not None:
+        row, column, value = bad
+        remedy = "fill in or leave out missing values first"
+        raise InputError(f"{what} holds {value}", remedy, row=row, column=column)
+    return array
+
+
+def _numbers(frame: Any, otherwise: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.asarray(frame.to_numpy(dtype=float, na_value=np.nan))
+    except (TypeError, ValueError):
+        return otherwise
+
+
+def first_not_finite(x: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first number that is not finite; None: there is none.
+
+    `x` is an array of any shape (its rows are taken flat) or a CSR matrix.
+    """
+    values = x.data if hasattr(x, "indptr") else x
+    if values.dtype.kind != "f":
+        return None
+    step = max(1, _BLOCK // max(1, values[:1].nbytes))
+    for start in range(0, len(values), step):
+        block = values[start : start + step].reshape(len(values[start : start + step]), -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(block.sum(dtype=np.float64)):
+                continue
+        bad = np.argwhere(~np.isfinite(block))
+        if not len(bad):  # the sum alone was too large
+            continue
+        row, column = start + int(bad[0, 0]), int(bad[0, 1])
+        value = float(block[bad[0, 0], column])
+        if hasattr(x, "indptr"):
+            row, column = int(np.searchsorted(x.indptr, row, "right")) - 1, int(x.indices[row])
+        return row, column, value
+    return None
+
+
+# ---------------------------------------------------------------------- trials
+
+
+def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
+    """Return trials over `n` rows, all they hold checked, that know their seed: seed + place."""
+    if isinstance(sets, LabelSets):
+        sets = [sets]
+    if not isinstance(sets, Sequence) or not sets:
+        raise InputError(
+            f"sets is a {type(sets).__name__}", "give LabelSets, or a list of them for trials"
+        )
+    trials = [one if isinstance(one, Trial) else Trial(one) for one in sets]
+    for number, trial in enumerate(trials):
+        _check_trial(trial, n, "" if len(trials) == 1 else f" of trial {number}")
+        if trial.sets.classes != trials[0].sets.classes:
+            raise InputError(
+                f"the classes of trial {number} are not those of trial 0",
+                "give all trials the same classes in the same order",
+            )
+        if (trial.rate is None) != (trials[0].rate is None):
+            raise InputError(
+                "some trials have rates and some have none", "give rates to all trials or to none"
+            )
+    return [
+        replace(
+            trial,
+            rows=None if trial.rows is None else np.asarray(trial.rows, np.intp),
+            weight=None if trial.weight is None else np.asarray(trial.weight, float),
+            rate=None if trial.rate is None else np.asarray(trial.rate, float),
+            seed=check_seed(seed + place if trial.seed is None else trial.seed),
+        )
+        for place, trial in enumerate(trials)
+    ]
+
+
+def _check_trial(trial: Trial, n: int, which: str) -> None:
+    if not isinstance(trial.sets, LabelSets):
+        raise InputError(
+            f"the label sets{which} are a {type(trial.sets).__name__}",
+            "make them with ro.LabelSets(excluded, classes)",
+        )
+    count = n if trial.rows is None else len(trial.rows)
+    if len(trial.sets) != count:
+        raise InputError(
+            f"x has {count} rows but the label sets{which} have {len(trial.sets)}",
+            "give one set for each row",
+        )
+    if count == 0:
+        raise InputError(f"there are no rows{which} to train on", "give at least one")
+    if not trial.sets.sizes.any():
+        raise InputError(f"the label sets{which} rule nothing out", "give at least one class")
+    if trial.rows is not None:
+        rows, remedy = np.asarray(trial.rows), f"give numbers from 0 to {n - 1}"
+        if rows.dtype.kind not in "iu":
+            raise InputError(f"the rows{which} are not whole numbers", remedy)
+        if not 0 <= rows.min() <= rows.max() < n:
+            raise InputError(f"the rows{which} go beyond x", remedy)
+    if trial.weight is not None:
+        weight = _per_row(trial.weight, count, f"weights{which}")
+        if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+            raise InputError(
+                f"the weights{which} are negative, not finite or all zero",
+                "give numbers above zero",
+            )
+    if trial.rate is not None:
+        check_rate(trial.rate, count, which)
+
+
+def _per_row(values: Any, count: int, what: str) -> NDArray[np.float64]:
+    found = np.asarray(values, float)
+    if found.shape != (count,):
+        raise InputError(f"the {what} have shape {found.shape}", f"give {count}, one for each row")
+    return found
+
+
+def check_rate(rate: Any, count: int, which: str = "") -> None:
+    """Raise unless there is a probability below 1 for each row."""
+    found = _per_row(rate, count, f"rates{which}")
+    if not ((found >= 0) & (found < 1)).all():
+        raise InputError(
+            f"the rates{which} are not probabilities below 1", "take them from answers.per_item()"
+        )
+
+
+# ---------------------------------------------------------------------- arguments
+
+
+def check_seed(seed: Any) -> int:
+    """Return the seed, if it is a whole number that torch can take."""
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 1 << 63:
+        raise ValueError(f"a seed must be a whole number, zero or above, not {brief(seed)}")
+    return int(seed)
+
+
+def check_counts(**counts: int) -> None:
+    """Raise where a count is not a whole number of at least 1."""
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {brief(value)}")
+
+
+def check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None:
+    """Raise where early stopping looks at what is not measured."""
+    if stopping is None:
+        return
+    check_counts(patience=stopping.patience)
+    names = [f"{name}/{m}" for name, one in watch.items() for m in one.measures or ("accuracy",)]
+    if stopping.monitor not in names:
+        say = f"the watches measure {', '.join(names)}" if names else "give a watch"
+        say = nearest(stopping.monitor, names, say)
+        raise ValueError(f"stopping asks for {stopping.monitor!r}, which is not measured; {say}")
+
+
+def check_start(start: GridFit, run: Run) -> None:
+    """Raise where a fit cannot go on from another."""
+    trials, models = len(run.trials), len(run.grid)
+    if not start.state:
+        raise ValueError(
+            "start kept nothing to go on from; fit with moments=True, without stopping"
+        )
+    if start.shape != (trials, models):
+        raise ValueError(
+            f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
+            f"{trials} × {models}; go on with the same trials and grid"
+        )
+    known = {name: tuple(value.shape[2:]) for name, value in start.state["tensors"][0].items()}
+    wanted = {name: tuple(value.shape) for name, value in run.modules[0].state_dict().items()}
+    if known != wanted or len(start.state["tensors"]) != 1 + OPTIMIZERS[run.optimizer].moments:
+        raise ValueError("start is of another model or optimizer; go on with the same")
