@@ -103,7 +103,6 @@ def test_data_that_does_not_fit_the_gpu_is_streamed(
         held = fit_grid(x, sets, approach=approach, epochs=3, device="cuda", precision="float64")
         with monkeypatch.context() as patch:
             patch.setattr("ruleout.training.batches.room", lambda _: 1)
-            patch.setattr("ruleout.training.batches.room", lambda _: 1)
             streamed = fit_grid(
                 x, sets, approach=approach, epochs=3, device="cuda", precision="float64"
             )

@@ -18,11 +18,10 @@ from ruleout.training import (
     Trial,
     Watch,
     configurations,
-    features,
     fit_grid,
-    planning,
 )
 from ruleout.training.batches import order
+from ruleout.training.stack import Block
 
 GRID = {"learning_rate": [1e-2, 1e-3], "weight_decay": [1e-5, 1e-2]}
 
@@ -216,7 +215,6 @@ def test_what_does_not_fit_is_read_batch_by_batch(
     options: dict[str, Any] = {"approach": approach, "grid": GRID, "epochs": 2}
     watch = {"train": Watch(y)}
     held = fit_grid(x, [sets, sets], watch=watch, **options)
-    monkeypatch.setattr(features, "room", lambda _: 1)
     monkeypatch.setattr("ruleout.training.batches.room", lambda _: 1)
     streamed = fit_grid(x, [sets, sets], watch=watch, **options)
     assert (held.record["resident"], streamed.record["resident"]) == (True, False)
@@ -229,14 +227,14 @@ def test_a_stack_too_large_for_the_memory_is_cut_and_says_so(
 ) -> None:
     x, _, sets = digits
     whole = fit_grid(x, [sets, sets], grid=GRID, epochs=2, precision="float64")
-    build = planning.Block.models.fget  # type: ignore[attr-defined]
+    build = Block.models.fget  # type: ignore[attr-defined]
 
     def short(block: Any) -> Any:
         if len(block.trials) * (block.stop - block.start) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return build(block)
 
-    monkeypatch.setattr(planning.Block, "models", property(short))
+    monkeypatch.setattr(Block, "models", property(short))
     with pytest.warns(RuntimeWarning) as seen:
         cut = fit_grid(x, [sets, sets], grid=GRID, epochs=2, precision="float64")
     first = "8 models do not fit the memory of cpu; training them in two parts"
@@ -250,7 +248,7 @@ def test_a_single_model_that_does_not_fit_is_an_error(
     def never(_: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(planning.Block, "models", property(never))
+    monkeypatch.setattr(Block, "models", property(never))
     x, _, sets = digits
     with pytest.raises(torch.OutOfMemoryError):
         fit_grid(x, sets, epochs=1)
