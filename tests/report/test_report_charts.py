@@ -30,11 +30,10 @@ from ruleout.report import (
     TableRow,
     render,
 )
-from ruleout.report.charts import heat
-from ruleout.report.charts.curves import _FAR
-from ruleout.report.charts.thinning import closest
+from ruleout.report.curves import _FAR, closest
 from ruleout.report.formats import labels
-from ruleout.report.scales import reach, spread, ticks
+from ruleout.report.heatmap import heat
+from ruleout.report.svg import reach, spread, ticks
 
 NAN, INF = float("nan"), float("inf")
 ANY = st.one_of(st.none(), st.floats(), st.integers(), st.just(10**400))

@@ -18,10 +18,13 @@ from ruleout.cli.common import (
     Label,
     LabelsFile,
     Unlabelled,
+    check_options,
     friendly,
+    is_project,
+    needs_column,
+    open_items,
     tell,
 )
-from ruleout.cli.items import check_options, is_project, needs_column, open_items
 from ruleout.cli.predict import Device, Model, open_rows
 
 if TYPE_CHECKING:

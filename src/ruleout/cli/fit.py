@@ -15,17 +15,21 @@ from ruleout.cli.common import (
     Excluded,
     Features,
     FeaturesFrom,
+    How,
     Ignore,
     Label,
     LabelsFile,
     Size,
     Unlabelled,
     as_notes,
+    check_options,
     friendly,
+    is_project,
+    needs_column,
     note_single,
+    open_lesson,
     open_table,
 )
-from ruleout.cli.items import How, check_options, is_project, needs_column, open_lesson
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table

@@ -14,11 +14,13 @@ from ruleout.cli.common import (
     FeaturesFrom,
     Ignore,
     LabelsFile,
+    check_options,
     friendly,
+    is_project,
+    open_items,
     parse_names,
     tell,
 )
-from ruleout.cli.items import check_options, is_project, open_items
 
 if TYPE_CHECKING:
     import pyarrow as pa

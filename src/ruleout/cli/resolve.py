@@ -14,10 +14,12 @@ from ruleout.cli.common import (
     Ignore,
     LabelsFile,
     Unlabelled,
+    check_options,
     friendly,
+    is_project,
+    open_items,
     tell,
 )
-from ruleout.cli.items import check_options, is_project, open_items
 from ruleout.cli.predict import Device, Model, Out, answer, check_out, open_rows
 
 __all__ = ["resolve"]

@@ -5,10 +5,9 @@ page, :func:`write` saves it. A :class:`CellTable` is also written by :func:`lat
 :func:`markdown`, :func:`csv` and :func:`text`. No torch, no matplotlib, and no request to anywhere.
 """
 
-from ruleout.report.celltable import CellTable, TableCell, TableRow, Verdict
-from ruleout.report.forms import csv, latex, markdown, text
 from ruleout.report.page import render, write
 from ruleout.report.parts import (
+    CellTable,
     Curves,
     Histogram,
     Line,
@@ -21,7 +20,11 @@ from ruleout.report.parts import (
     Score,
     ScoreTable,
     Section,
+    TableCell,
+    TableRow,
+    Verdict,
 )
+from ruleout.report.table import csv, latex, markdown, text
 
 __all__ = [
     "CellTable",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from unicodedata import category, east_asian_width
 
 import numpy as np
@@ -11,6 +13,7 @@ from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
 __all__ = ["canvas", "clean", "clip", "path", "tag", "width_of"]
+
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -148,3 +151,138 @@ def _short(value: object) -> str:
         shown = f"{value:.1f}"
         return shown[:-2].replace("-0", "0") if shown.endswith(".0") else shown
     return str(value)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A straight map: `low` lies at pixel `start`, `high` at pixel `end`.
+
+    >>> Scale(0, 10, 100, 200)(2.5)
+    125.0
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Return the pixel of one value."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+    def all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the pixels of many, none of them absurdly far away."""
+        shares = (values - self.low) / (self.high - self.low)
+        return np.clip(self.start + shares * (self.end - self.start), -1e5, 1e5)
+
+
+def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, float]:
+    """Return the lowest and the highest number, apart even where there is but one, or none.
+
+    >>> reach(np.array([2.0, np.nan, 4.0]), margin=0.5)
+    (1.0, 5.0)
+    >>> reach(np.array([]))
+    (0.0, 1.0)
+    >>> reach(np.array([4.0]))
+    (3.0, 5.0)
+    """
+    every = np.concatenate(columns) if columns else np.array([])
+    every = every[np.isfinite(every)]
+    if not len(every):
+        return 0.0, 1.0
+    low, high = float(every.min()), float(every.max())
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * size, 1e-99):
+        apart = size / 4 if size > 1e-99 else 1.0
+        return low - apart, high + apart
+    return low - margin * (high - low), high + margin * (high - low)
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return round numbers from `low` to `high`, at most `most`.
+
+    >>> ticks(0.13, 0.94)
+    [0.2, 0.4, 0.6, 0.8]
+    >>> ticks(0, 100, 3)
+    [0.0, 50.0, 100.0]
+    """
+    raw = (high - low) / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(raw))
+    for factor in (1, 2, 2.5, 5, 10, 20):
+        step = factor * power
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            break
+    return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
+
+
+def thin(size: int, most: int) -> range:
+    """Choose at most `most` of `size` places, evenly.
+
+    >>> list(thin(10, 4))
+    [0, 3, 6, 9]
+    """
+    return range(0, size, max(1, math.ceil(size / max(most, 1))))
+
+
+def spread(wanted: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Move labels apart until they lie `gap` or more from each other, close to where they belong.
+
+    >>> spread([50.0, 52.0, 90.0], 10, 0, 100)
+    [46.0, 56.0, 90.0]
+    """
+
+    def centre(members: list[int]) -> float:
+        half = gap * (len(members) - 1) / 2
+        mean = sum(wanted[m] for m in members) / len(members)
+        return max(low + half, min(high - half, mean))
+
+    groups: list[list[int]] = []  # labels that touch, from top to bottom
+    for place in sorted(range(len(wanted)), key=lambda place: wanted[place]):
+        new = [place]
+        while groups:
+            room = gap * (len(new) + len(groups[-1])) / 2
+            if centre(new) - centre(groups[-1]) >= room:
+                break
+            new = groups.pop() + new
+        groups.append(new)
+    placed = {m: centre(g) + gap * (i - (len(g) - 1) / 2) for g in groups for i, m in enumerate(g)}
+    return [placed[place] for place in range(len(wanted))]
+
+
+def gutter(labels: Sequence[str], least: float = 28) -> float:
+    """Return how much room the labels of a vertical axis take.
+
+    >>> gutter(["0", "50"])
+    28
+    """
+    return max([least, *(width_of(label, 12) + 10 for label in labels)])
+
+
+def across(scale: Scale, places: Sequence[tuple[float, str]], left: float, right: float) -> Markup:
+    """Draw horizontal grid lines with their labels on the left."""
+    lines = "".join(f"M{left:.1f} {scale(value):.1f}H{right:.1f}" for value, _ in places)
+    labels = [tag("text", label, x=left - 8, y=scale(value) + 4) for value, label in places]
+    names = tag("g", *labels, class_="tick", text_anchor="end")
+    return tag("path", d=lines, class_="grid") + names
+
+
+def along(
+    scale: Scale, places: Sequence[tuple[float, str]], y: float, name: str, *, marks: bool = True
+) -> Markup:
+    """Draw the horizontal axis with its labels and its name beneath."""
+    start, end = min(scale.start, scale.end), max(scale.start, scale.end)
+    axis = f"M{start:.1f} {y:.1f}H{end:.1f}"
+    if marks:
+        axis += "".join(f"M{scale(value):.1f} {y:.1f}v4" for value, _ in places)
+    labels = [tag("text", label, x=scale(value), y=y + 18) for value, label in places]
+    middle = tag(
+        "text",
+        clip(name, end - start, 12),
+        x=(start + end) / 2,
+        y=y + 37,
+        text_anchor="middle",
+        class_="name",
+    )
+    names = tag("g", *labels, class_="tick", text_anchor="middle")
+    return tag("path", d=axis, class_="axis") + names + middle

@@ -10,11 +10,21 @@ import numpy as np
 from markupsafe import Markup
 
 from ruleout.report import Histogram
-from ruleout.report.charts.axes import across, along, gutter
 from ruleout.report.formats import count, labels, number
-from ruleout.report.scales import Scale, spread, thin, ticks
-from ruleout.report.svg import canvas, clip, path, tag
-from ruleout.report.views import HALF, NARROW, WIDE, fill, view
+from ruleout.report.page import HALF, NARROW, WIDE, fill, view
+from ruleout.report.svg import (
+    Scale,
+    across,
+    along,
+    canvas,
+    clip,
+    gutter,
+    path,
+    spread,
+    tag,
+    thin,
+    ticks,
+)
 from ruleout.web.team.annotators import Growth
 
 __all__ = ["ClassCount", "bars", "interval", "sizes", "timeline"]

@@ -9,15 +9,22 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ruleout.report.charts.axes import across, along, gutter
-from ruleout.report.charts.legend import end_of, last_of, style_of
-from ruleout.report.charts.thinning import closest, extremes
-from ruleout.report.formats import labels, values
+from ruleout.report.formats import labels, number, percent, values
 from ruleout.report.parts import Curves, Line
-from ruleout.report.scales import Scale, reach, spread, ticks
-from ruleout.report.svg import canvas, clip, path, tag, width_of
-
-__all__ = ["curves"]
+from ruleout.report.svg import (
+    Scale,
+    across,
+    along,
+    canvas,
+    clip,
+    gutter,
+    path,
+    reach,
+    spread,
+    tag,
+    ticks,
+    width_of,
+)
 
 _GAP = 15  # pixels from one label to the next
 _FAR = 45  # pixels beyond which a stroke leads nowhere; the script has the same number
@@ -202,3 +209,81 @@ def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> lis
     name = clip(line.name, plot.room)
     placed = "end" if spot is None else "end placed"
     return [leader, tag("text", name, x=x + 18, y=y + 4, class_=placed, data_end=end)]
+
+
+COLOURS = 8  # the style sheet has as many: c0 … c7
+_DASHES = (None, "7 3", "2 3", "10 3 2 3", "4 2", "12 3 2 3 2 3")
+
+
+def end_of(line: Line, otherwise: float) -> float:
+    """Return the last value that is known.
+
+    >>> end_of(Line("log", x=[1, 2, 3], mean=[0.5, 0.9, None]), 0.0)
+    0.9
+    """
+    mean = values(line.mean)
+    known = mean[np.isfinite(mean)]
+    return float(known[-1]) if len(known) else otherwise
+
+
+def last_of(line: Line, unit: str) -> str:
+    """Say where a line ends.
+
+    >>> last_of(Line("log", x=[1, 2], mean=[0.5, 0.934]), "percent")
+    '93.4 %'
+    """
+    last = end_of(line, float("nan"))
+    return percent(last) if unit == "percent" else number(last)
+
+
+def style_of(chart: Curves, place: int, colours: Mapping[str, int]) -> tuple[int, str | None]:
+    """Return colour and dashes: families share a colour, their members differ in dashes."""
+    family = chart.lines[place].family
+    earlier = sum(line.family == family for line in chart.lines[:place])
+    if family:
+        return colours.get(family, 0) % COLOURS, _DASHES[earlier % len(_DASHES)]
+    return earlier % COLOURS, _DASHES[earlier // COLOURS % len(_DASHES)]
+
+
+def swatch(colour: int, dash: str | None) -> Markup:
+    """Draw a sample of a line for the legend.
+
+    >>> print(swatch(2, "7 3"))
+    <svg class="swatch c2" viewBox="0 0 24 8" aria-hidden="true"><path d="M1 4H23"
+    stroke-dasharray="7 3"/></svg>
+    """
+    stroke = tag("path", d="M1 4H23", stroke_dasharray=dash)
+    return tag("svg", stroke, class_=f"swatch c{colour}", viewBox="0 0 24 8", aria_hidden="true")
+
+
+def extremes(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Choose points worth drawing: from each stretch the lowest and the highest, and both ends."""
+    if len(mean) <= most:
+        return np.arange(len(mean))
+    keep = [0, len(mean) - 1]
+    for stretch in np.array_split(np.arange(len(mean)), most // 2 - 1):
+        inside = stretch[np.isfinite(mean[stretch])]
+        keep += (
+            [inside[mean[inside].argmin()], inside[mean[inside].argmax()]]
+            if len(inside)
+            else [stretch[0]]
+        )
+    return np.unique(keep)
+
+
+def closest(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Choose the points that follow a curve best: always the one farthest from what is drawn.
+
+    >>> closest(np.array([0.0, 0, 0, 5, 5, 5]), 4).tolist()
+    [0, 2, 3, 5]
+    """
+    places = np.arange(len(mean))
+    if len(mean) <= most or not np.isfinite(mean).all():
+        return extremes(mean, most)
+    keep = [0, len(mean) - 1]
+    while len(keep) < most:
+        drawn = np.interp(places, keep, mean[keep])
+        keep = sorted({*keep, int(np.abs(mean - drawn).argmax())})
+        if np.array_equal(drawn, mean):
+            break
+    return np.array(keep)

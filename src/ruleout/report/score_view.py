@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ruleout.report.charts import strip, strip_axis
+from ruleout.report.charts import dot_axis, dot_row
 from ruleout.report.formats import (
     MISSING,
     duration,
@@ -22,9 +22,7 @@ from ruleout.report.formats import (
     values,
 )
 from ruleout.report.parts import Score, ScoreTable
-from ruleout.report.scales import reach, ticks
-
-__all__ = ["Cell", "Column", "Row", "View", "score_view"]
+from ruleout.report.svg import reach, ticks
 
 MARKS = {"": "", "•": "ours is significantly better", "○": "ours is significantly worse"}
 
@@ -141,10 +139,10 @@ def _strips(
     domain = reach(score, score - error, score + error, *trials, margin=0.04)
     names = [name.removesuffix(" %") for name in labels(ticks(*domain, 4), table.unit)]
     cells = [
-        Cell(strip(mean, wide, each.tolist(), domain, colours.get(row.family, 0)), kind="dots")
+        Cell(dot_row(mean, wide, each.tolist(), domain, colours.get(row.family, 0)), kind="dots")
         for row, mean, wide, each in zip(rows, score.tolist(), error.tolist(), trials, strict=True)
     ]
-    return Column(strip_axis(domain, names), ""), cells
+    return Column(dot_axis(domain, names), ""), cells
 
 
 def _extras(

@@ -1,0 +1,914 @@
+"""``ruleout label``: people rule classes out, and every answer counts."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import math
+import os
+import secrets
+import sys
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from ruleout.cli.common import FeaturesFrom, as_notes, labelling, parse_names, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.table import Table
+
+    from ruleout.learning.planning import Forecast, Planned, Point
+    from ruleout.web import LogRow, Settings, Store
+    from ruleout.web.importing import Imported
+    from ruleout.web.items import Found
+    from ruleout.web.progress import Progress
+    from ruleout.web.project import Project
+    from ruleout.web.project_export import Bundle
+
+
+#: Where `ruleout label serve` answers unless told otherwise.
+ADDRESS = "http://127.0.0.1:8765"
+
+Place = Annotated[Path, typer.Argument(metavar="PROJECT", help="The folder of the project.")]
+
+_WIDE = 1000  # characters
+
+
+def parse_origin(text: str) -> str:
+    """Read the address of the service as browsers see it.
+
+    >>> parse_origin("https://label.example.org/")
+    'https://label.example.org'
+    """
+    origin = text.rstrip("/")
+    try:
+        parts = urlsplit(origin)
+        whole = f"{parts.scheme}://{parts.netloc}" == origin and parts.port != 0
+    except ValueError:  # a port that is none
+        whole = False
+    if not whole or parts.scheme not in ("http", "https") or not parts.hostname or "@" in origin:
+        raise typer.BadParameter(f"{text!r} is not an origin; write https://label.example.org")
+    return origin
+
+
+def join_link(token: str, origin: str = ADDRESS) -> str:
+    """Return where somebody chooses a password.
+
+    >>> join_link("abc")
+    'http://127.0.0.1:8765/join/abc'
+    """
+    return f"{origin}/join/{token}"
+
+
+def in_time(seconds: float | None) -> str:
+    """Show a duration roughly.
+
+    >>> in_time(20), in_time(61), in_time(90), in_time(7300), in_time(None)
+    ('a minute', 'a minute', '2 minutes', '2.0 hours', 'unknown yet')
+    """
+    if seconds is None:
+        return "unknown yet"
+    if seconds == 0:
+        return "none"
+    if seconds < 90:
+        return "a minute"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:,.1f} hours"
+
+
+def show(grid: Table) -> None:
+    """Print a table; in a file or a pipe, each of its rows on one line."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDE
+    console.print(grid, highlight=False)
+
+
+_MANY = 15  # classes in a question, on average: more takes long to read
+_GOLD_RATE = 0.05  # of the questions, where --gold is given alone
+
+
+class Mode(StrEnum):
+    """How a project asks."""
+
+    propose = "propose"
+    rule_out = "rule-out"
+
+
+@labelling()
+def init(
+    project: Annotated[Path, typer.Argument(metavar="PROJECT", help="The new folder.")],
+    items: Annotated[
+        Path,
+        typer.Option(
+            "--items",
+            metavar="FOLDER|FILE",
+            help="A folder of images; or a table (.csv, .tsv, .jsonl, .parquet) whose rows are "
+            "labelled.",
+        ),
+    ],
+    classes: Annotated[
+        str,
+        typer.Option(
+            "--classes",
+            metavar="FILE|A,B,…",
+            help="A text file with one class per line, or the class names.",
+        ),
+    ],
+    law: Annotated[
+        str,
+        typer.Option("--law", help="How many classes a question names: released, paper, a number."),
+    ] = "released",
+    cap: Annotated[
+        int | None,
+        typer.Option("--cap", metavar="N", help="Name at most N classes in a question."),
+    ] = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            help="propose: is it one of these? rule-out: click away what it surely is not.",
+        ),
+    ] = Mode.propose,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", help="Answers that each item gets.")
+    ] = 1,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            "--gold",
+            metavar="FILE",
+            help="A table with columns item and class: items whose class is known, to test "
+            "annotators with.",
+        ),
+    ] = None,
+    gold_rate: Annotated[
+        float | None,
+        typer.Option(
+            "--gold-rate",
+            metavar="R",
+            help=f"The share of questions that are tests; {_GOLD_RATE} with --gold.",
+        ),
+    ] = None,
+    which: Annotated[
+        bool, typer.Option("--which", help="After a yes, ask which one it is.")
+    ] = False,
+    lease: Annotated[
+        float,
+        typer.Option(
+            "--lease", metavar="MINUTES", help="How long a question waits for who got it."
+        ),
+    ] = 10.0,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text", metavar="COLUMN", help="Of a table: show this column alone, as text."
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", metavar="COLUMN", help="Of a table: what items are called; never shown."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Of the questions and the order of items. By default a random one: who knows it "
+            "can tell which questions are gold.",
+        ),
+    ] = None,
+    lead: Annotated[
+        str | None,
+        typer.Option("--lead", metavar="NAME", help="Who leads. By default your login name."),
+    ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            metavar="URL",
+            help="An empty PostgreSQL database, as in postgresql://ann@host/labels. By default "
+            "$RULEOUT_DATABASE, else a SQLite file in the project.",
+        ),
+    ] = None,
+) -> None:
+    """Make a labelling project in a new folder, and a link for who leads it."""
+    if gold is None and gold_rate:
+        raise typer.BadParameter("--gold-rate needs --gold FILE, the items whose class is known")
+    if which and mode is Mode.rule_out:
+        raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
+    from ruleout.web import Settings  # late: it loads SQLAlchemy
+    from ruleout.web.project import Project
+
+    leader = _leader(lead)
+    names = _classes(classes)
+    found = _found(items, names, text, name, gold)
+    settings = Settings(
+        classes=names,
+        law=f"fixed:{law}" if law.isascii() and law.isdigit() else law,
+        cap=cap,
+        mode=mode.value,
+        rounds=rounds,
+        gold_rate=_GOLD_RATE if gold is not None and gold_rate is None else gold_rate or 0.0,
+        lease_seconds=_seconds(lease),
+        ask_which=which,
+        seed=secrets.randbelow(2**63) if seed is None else seed,
+    )
+    with Project.create(project, settings, found, items, database=database) as made:
+        tell([*found.notes, *_advice(settings)])
+        _print_made(made, found, project, leader, made.store.invite(leader, "lead"))
+
+
+def _classes(text: str) -> tuple[str, ...]:
+    from ruleout.labels.classes import class_names
+    from ruleout.web.items import check_name, read_classes
+    from ruleout.web.names import unique
+
+    if "," not in text and not Path(text).suffix and not os.path.lexists(text):
+        raise ValueError(f"{text}: there is no such file; check the name, or write --classes A,B,C")
+    if "," not in text or os.path.isfile(text):
+        return read_classes(text)
+    names = tuple(name.strip() for name in parse_names([text]))
+    meet = unique("class name", "name each class once", None)
+    for one in names:
+        check_name(one, "class name", "separate names with single commas", longest=200)
+        meet(one)
+    class_names(names)
+    return names
+
+
+def _found(
+    items: Path, classes: tuple[str, ...], text: str | None, name: str | None, gold: Path | None
+) -> Found:
+    from dataclasses import replace
+
+    from ruleout.web.items import read_gold, read_items
+
+    found = read_items(items, classes, text=text, name=name)
+    return found if gold is None else replace(found, items=read_gold(gold, found.items, classes))
+
+
+def _advice(settings: Settings) -> list[str]:
+    from ruleout.web.proposals import capped_law
+
+    chances = capped_law(settings.law, len(settings.classes), settings.cap)
+    mean = sum(size * float(p) for size, p in enumerate(chances, 1))
+    if settings.mode == "rule-out" or settings.cap is not None or mean < _MANY + 0.25:
+        return []
+    return [
+        f"questions will name {mean:.0f} classes on average, which takes long to read; "
+        "a new project with --cap 8 would name fewer"
+    ]
+
+
+def _seconds(minutes: float) -> int:
+    if not 0.1 <= minutes <= 43_200:  # also where it is not a number
+        raise ValueError(f"--lease {minutes:g} is no usable time; choose from 0.1 to 43200 minutes")
+    return round(60 * minutes)
+
+
+def _leader(name: str | None) -> str:
+    """Return who leads, checked before anything is made."""
+    from ruleout.web import RefusedError
+    from ruleout.web.users import checked_name
+
+    if name is not None:
+        return checked_name(name)
+    try:
+        return checked_name(getpass.getuser())
+    except (OSError, KeyError, ImportError, RefusedError):  # no login name, or a strange one
+        return "lead"
+
+
+def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str) -> None:
+    from shlex import quote
+
+    settings, tests = made.store.settings, sum(item.gold is not None for item in found.items)
+    kinds = {"image": "images", "text": "texts", "row": "rows"}
+    typer.echo(
+        f"{len(found.items):,} {kinds[found.items[0].kind]}, {len(settings.classes):,} classes, "
+        f"{settings.rounds:,} answer{'s' if settings.rounds > 1 else ''} for each"
+    )
+    if settings.gold_rate:
+        typer.echo(f"{tests:,} of known class, in {100 * settings.gold_rate:g} % of the questions")
+    typer.echo(f"Made: {folder}\n\nNext, serve the page:\n")
+    typer.echo(f"  ruleout label serve {quote(str(folder))}\n")
+    typer.echo(f"and let {lead}, who leads, choose a password (once, within seven days):\n")
+    typer.echo(f"  {join_link(token)}")
+
+
+_READABLE = (
+    "passwords and answers can be read on their way to other machines; give --certificate and "
+    "--key, or let a proxy speak https and give --behind-proxy"
+)
+
+
+@labelling()
+def serve(
+    project: Place,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Where to listen; 0.0.0.0 for other machines."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one."
+        ),
+    ] = 8765,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--origin",
+            metavar="URL",
+            help="What people type, where that differs, as in https://label.example.org.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="For https: the certificate, PEM."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="For https: its key, PEM.")
+    ] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy", help="A proxy on this machine speaks https and passes requests on."
+        ),
+    ] = False,
+    session_hours: Annotated[
+        float,
+        typer.Option(
+            "--session-hours",
+            metavar="HOURS",
+            min=0.1,
+            max=720,
+            help="A login ends after so long without a click.",
+        ),
+    ] = 12.0,
+) -> None:
+    """Serve the page of a project until Ctrl-C.
+
+    Where nobody who leads has a password yet, a link is printed that lets them choose one.
+    """
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("--certificate and --key go together")
+    seen = None if origin is None else parse_origin(origin)
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+    from ruleout.web.service import Options
+    from ruleout.web.service import serve as run
+
+    with Project.open(project) as opened:
+        if not (behind_proxy or certificate or _loopback(host)):
+            tell([_READABLE])
+        if seen is None and host in ("0.0.0.0", "::"):
+            tell(["links will not lead here from other machines; give --origin, what people type"])
+        options = Options(
+            name=opened.name, origin=seen, behind_proxy=behind_proxy, session_hours=session_hours
+        )
+        run(
+            opened.store,
+            images=opened.images,
+            host=host,
+            port=port,
+            options=options,
+            certificate=certificate,
+            key=key,
+            ready=lambda address: _greet(opened, address),
+        )
+    typer.echo("Ended.")
+
+
+def _loopback(host: str) -> bool:
+    """Tell whether only this machine can reach a host.
+
+    >>> _loopback("127.0.0.1"), _loopback("localhost"), _loopback("0.0.0.0")
+    (True, True, False)
+    """
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"
+
+
+def _greet(opened: Project, address: str) -> None:
+    store = opened.store
+    leads = [user for user in store.users() if user.role == "lead" and not user.disabled]
+    if not leads:
+        tell(["nobody leads this project; add somebody with `ruleout label users`, --role lead"])
+    elif not any((store.password(user.name) or (None, None))[1] for user in leads):
+        token = store.invite(leads[0].name, "lead")
+        typer.echo(f"{leads[0].name}, who leads, can choose a password (once, within seven days):")
+        typer.echo(f"  {join_link(token, address)}")
+    typer.echo(f"{opened.name} is served at {address} until Ctrl-C.")
+    sys.stdout.flush()  # somebody may wait for this line in a pipe
+
+
+class Action(StrEnum):
+    """What to do with somebody."""
+
+    list = "list"
+    add = "add"
+    invite = "invite"
+    close = "close"
+    open = "open"
+
+
+class Role(StrEnum):
+    """Who somebody is."""
+
+    annotator = "annotator"
+    lead = "lead"
+
+
+@labelling()
+def users(
+    project: Place,
+    action: Annotated[
+        Action,
+        typer.Argument(
+            metavar="[ACTION]",
+            help="list; add: print a link that lets somebody choose a password; invite: a new "
+            "link, also for a forgotten password; close: let somebody in no more; open: let them "
+            "in again.",
+        ),
+    ] = Action.list,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Whom; for all but list.")
+    ] = None,
+    role: Annotated[
+        Role | None,
+        typer.Option("--role", help="With add: annotators label, leads see the team page too."),
+    ] = None,
+    origin: Annotated[
+        str,
+        typer.Option("--origin", metavar="URL", help="Where people reach the service, for links."),
+    ] = ADDRESS,
+) -> None:
+    """List the people of a project, add some, or close accounts.
+
+    Nobody can sign up: a link lets one person in, once, within seven days.
+    """
+    address = parse_origin(origin)
+    if (name is None) != (action is Action.list):
+        raise typer.BadParameter("write add, invite, close or open and then a name")
+    if role is not None and action is not Action.add:
+        raise typer.BadParameter("--role goes with add")
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        if name is None:
+            _print_users(opened.store)
+        elif action in (Action.add, Action.invite):
+            _invite(opened.store, action, name, role or Role.annotator, address)
+        else:
+            _close(opened.store, name, action is Action.close)
+
+
+def _invite(store: Store, action: Action, name: str, role: Role, origin: str) -> None:
+    add = action is Action.add
+    user = store.add_user(name, role.value) if add else store.user(name)
+    if user.disabled:
+        raise ValueError(
+            f"the account of {user.name!r} is closed; open it first: users PROJECT open NAME"
+        )
+    token = store.invite(user.name, user.role)
+    typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
+    typer.echo(join_link(token, origin))
+
+
+def _close(store: Store, name: str, closed: bool) -> None:
+    user = store.disable(name, closed)
+    typer.echo(f"{user.name} ({user.role}) is {'closed' if closed else 'open'}.")
+    if not any(one.role == "lead" and not one.disabled for one in store.users()):
+        tell(["no lead is left who can log in; open one, or add one with --role lead"])
+
+
+def _print_users(store: Store) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("name", "role", "account"):
+        grid.add_column(column, overflow="fold")
+    for user in store.users():
+        found = store.password(user.name)
+        joined = found is not None and found[1] is not None
+        account = "closed" if user.disabled else "open" if joined else "no password yet"
+        grid.add_row(escape(user.name), user.role, account)
+    show(grid)
+
+
+@labelling()
+def status(project: Place) -> None:
+    """Say how far a project is, who did what, and whether its database is sound.
+
+    Exit code 1: the database is damaged, and a sentence says how.
+    """
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        log = list(opened.store.log())
+        show(_totals(opened, log))
+        if log:
+            typer.echo()
+            show(_people(log))
+        _check(opened)
+
+
+def _totals(opened: Project, log: list[LogRow]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    done, settings = opened.store.progress(), opened.store.settings
+    wrong = _contradictions(opened, log)
+    rows = {
+        "project": escape(str(opened.folder)),
+        "items": f"{done.items:,} from {escape(str(opened.source))}",
+        "asks": f"{settings.mode}, {len(settings.classes)} classes, law {escape(settings.law)}"
+        + ("" if settings.cap is None else f", at most {settings.cap}"),
+        "done": f"{done.done:,} of {done.items:,} items, {_share(done)}",
+        "answers": f"{done.given:,} of {done.wanted:,} wanted; {done.answers:,} with tests, "
+        f"{done.skips:,} skipped",
+        "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
+        "time left": in_time(done.seconds_left),
+        "contradictions": f"{wrong:,}",
+    }
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, text in rows.items():
+        grid.add_row(name, text)
+    return grid
+
+
+def _contradictions(opened: Project, log: Iterable[LogRow]) -> int:
+    from ruleout.web.answer_log import known
+
+    names = [item.name for _, item in opened.store.items()]
+    found = known(log, names, opened.store.settings.classes, "intersection")
+    return len(found.contradictions)
+
+
+def _share(done: Progress) -> str:
+    return f"{100 * done.given / done.wanted:.0f} %" if done.wanted else "0 %"
+
+
+def _people(log: list[LogRow]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ruleout.web.team import annotators
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    grid.add_column("annotator", overflow="fold")
+    for column in ("answers", "yes", "no", "ruled out", "skipped", "late", "undone", "seconds"):
+        grid.add_column(column, justify="right")
+    for one in annotators(log):
+        kinds = [one.kinds.get(kind, 0) for kind in ("yes", "no", "excluded", "skip")]
+        counts = (f"{count:,}" for count in (one.answers, *kinds, one.late, one.undone))
+        median = "" if one.median_seconds is None else f"{one.median_seconds:.1f}"
+        grid.add_row(escape(one.name), *counts, median)
+    return grid
+
+
+def _check(opened: Project) -> None:
+    from ruleout.labels.errors import InputError
+
+    try:
+        _ = opened.images
+    except InputError as error:
+        tell([str(error)])
+    damage = opened.store.check()
+    for line in damage:
+        typer.echo(f"ruleout: {opened.folder}: {line}; restore a backup", err=True)
+    if damage:
+        raise typer.Exit(1)
+    typer.echo("\nThe database is sound.")
+
+
+class How(StrEnum):
+    """Which answers make a set."""
+
+    no = "no"
+    intersection = "intersection"
+
+
+class Form(StrEnum):
+    """How files are written."""
+
+    csv = "csv"
+    jsonl = "jsonl"
+    parquet = "parquet"
+    npz = "npz"
+
+
+@labelling()
+def export(
+    project: Place,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="A new folder.")],
+    how: Annotated[
+        How,
+        typer.Option(
+            "--how",
+            help="no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
+            "what all answers leave possible.",
+        ),
+    ] = How.no,
+    form: Annotated[
+        Form, typer.Option("--format", help="Of the files; with npz, tables are CSV.")
+    ] = Form.csv,
+    unlabelled: Annotated[
+        bool,
+        typer.Option("--unlabelled", help="Give items without an answer an empty row as well."),
+    ] = False,
+) -> None:
+    """Write label sets, items, contradictions and the answer log to a new folder.
+
+    Items whose answers leave no class are in a list of their own, and in no set.
+    """
+    from ruleout.web.project import Project
+    from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        bundle = write_bundle(
+            opened.store, out, how=how.value, form=form.value, unlabelled=unlabelled
+        )
+    _print_bundle(bundle, out)
+
+
+def _print_bundle(bundle: Bundle, out: Path) -> None:
+    found = bundle.known
+    if found.contradictions:
+        from ruleout.labels.classes import shown
+
+        names = shown([one.item for one in found.contradictions], 5)
+        count = len(found.contradictions)
+        tell([f"the answers about {count:,} item(s) leave no class, such as {names}"])
+    typer.echo(repr(found.sets))
+    typer.echo(
+        f"{len(found.unlabelled):,} unlabelled, {len(found.contradictions):,} contradicting, "
+        f"{len(found.tests):,} only asked as tests; {bundle.answers:,} answers in the log."
+    )
+    for name in bundle.files:
+        typer.echo(f"Written: {out / name}")
+
+
+class Origin(StrEnum):
+    """What a file comes from."""
+
+    label_studio = "label-studio"
+    csv = "csv"
+
+
+class Meaning(StrEnum):
+    """What a choice in Label Studio says."""
+
+    which = "which"
+    candidates = "candidates"
+    excluded = "excluded"
+
+
+@labelling()
+def bring(
+    project: Place,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSON of Label Studio; or a table (.csv, .tsv, .jsonl, .parquet) with columns "
+            "item, annotator, kind, and proposed, excluded or which.",
+        ),
+    ],
+    origin: Annotated[
+        Origin | None,
+        typer.Option("--from", help="Where the file comes from. By default its suffix says so."),
+    ] = None,
+    meaning: Annotated[
+        Meaning,
+        typer.Option(
+            "--meaning",
+            help="Of a choice in Label Studio: it is this class, it is one of these, or it is "
+            "none of these.",
+        ),
+    ] = Meaning.which,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            "--control",
+            metavar="NAME",
+            help="The choices in Label Studio that hold the classes, where there are several.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="Where in a task's data the item is. By default the first value that matches.",
+        ),
+    ] = None,
+    skip_unknown: Annotated[
+        bool,
+        typer.Option("--skip-unknown", help="Leave out tasks of Label Studio that match no item."),
+    ] = False,
+) -> None:
+    """Add earlier answers to a project: all of a file, or nothing.
+
+    A file that is imported twice brings its answers once. Who answered gets a closed account:
+    `users PROJECT open NAME`, then `invite`, lets them in.
+    """
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        found = _read(opened.store, file, origin, meaning, control, key, skip_unknown)
+        brought = opened.store.bring(found.answers)
+    tell(found.notes)
+    known = f", {brought.known:,} were there before" if brought.known else ""
+    typer.echo(f"{brought.added:,} answers added{known}.")
+    if brought.users:
+        typer.echo(f"New people: {', '.join(brought.users)}")
+
+
+def _read(
+    store: Store,
+    file: Path,
+    origin: Origin | None,
+    meaning: Meaning,
+    control: str | None,
+    key: str | None,
+    skip_unknown: bool,
+) -> Imported:
+    from ruleout.labels.errors import InputError
+    from ruleout.web.importing import read_answers, read_label_studio
+
+    items, classes = [item for _, item in store.items()], store.settings.classes
+    if origin is None:
+        origin = Origin.label_studio if file.suffix.lower() == ".json" else Origin.csv
+    if origin is Origin.csv:
+        return read_answers(file, [item.name for item in items], classes)
+    try:
+        return read_label_studio(
+            file, items, classes, meaning=meaning.value, control=control, key=key,
+            skip_unknown=skip_unknown,
+        )  # fmt: skip
+    except InputError as error:  # its remedies speak of Python
+        error.remedy = error.remedy.replace("meaning=...", "--meaning")
+        error.remedy = error.remedy.replace("control=...", "--control")
+        raise
+
+
+_WAYS = {
+    "intersection": "yes and no, what is left possible",
+    "answers": "yes and no, unbiased risk",
+    "no": "no alone, as in the paper",
+    "labels": "true labels",
+}
+
+
+@labelling()
+def plan(
+    project: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PROJECT]", help="Measure on the answers this project has."),
+    ] = None,
+    target: Annotated[
+        float, typer.Option("--target", metavar="SHARE", help="The accuracy to reach, as in 0.9.")
+    ] = 0.9,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            "--labels", metavar="N", min=1, help="Without a project: N true labels would do."
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="With a project: linear or mlp.")] = "linear",
+    features_from: FeaturesFrom = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed measures the same.")] = 0,
+) -> None:
+    """Say how many questions a target accuracy will roughly take, with its uncertainty.
+
+    With a project that has answers, models are trained on growing shares of them and tested on
+    the rest, without true labels. Without one, the study in the documentation answers.
+    """
+    if not 0 < target < 1:
+        raise typer.BadParameter(f"{target} is no share; write --target 0.9", param_hint="--target")
+    if project is None:
+        _from_study(target, labels)
+        return
+    if labels is not None:
+        raise typer.BadParameter("--labels is for planning without a project")
+    from ruleout.learning import read_review
+    from ruleout.learning.planning import forecast, measure_curve
+    from ruleout.learning.training_data import said
+    from ruleout.web.project import Project
+
+    with Project.open(project) as opened, as_notes():
+        review = read_review(opened, features_from)
+        tell([*review.table.notes, *said(review.dropped, "they are left out")])
+        progress = opened.store.progress()
+        found = measure_curve(review, model=model, seed=seed, progress=_step)
+    _print_points(found, model)
+    _print_forecast(forecast(found, target, seed=seed), progress)
+
+
+def _step(done: int, total: int) -> None:
+    typer.echo(f"measured {done} of {total}", err=True)
+
+
+def _print_points(found: list[Point], model: str) -> None:
+    typer.echo(f"Measured on this project ({model}), without true labels:")
+    for point in found:
+        typer.echo(f"  {point.questions:9,.0f} questions: {point.accuracy:.3f} ± {point.error:.3f}")
+
+
+def _print_forecast(found: Forecast, progress: Progress) -> None:
+    typer.echo(f"{found.target:g} {_in_words(found)}")
+    if math.isinf(found.questions):
+        return
+    more = max(0, found.questions - progress.answers)
+    pace = progress.per_hour
+    if not more:
+        typer.echo("So many were answered already.")
+        return
+    time = f", {in_time(3600 * more / pace)} at the pace of the last answers" if pace else ""
+    typer.echo(f"That is {_rounded(more)} more than were answered{time}.")
+
+
+def _in_words(found: Forecast) -> str:
+    """Say the number and its range.
+
+    >>> from ruleout.learning.planning import Curve, Forecast
+    >>> _in_words(Forecast(0.9, 1234, 900, math.inf, 0.8, Curve(0.05, 2.0, 0.5)))
+    'takes about 1,200 questions (8 of 10: 900 or more).'
+    """
+    if math.isinf(found.questions):
+        share = f"{100 * found.reachable:.0f} of 100 curves that fit as well reach it"
+        return f"is beyond the curve; {share}. Another model or better features may help."
+    return f"takes about {_rounded(found.questions)} questions (8 of 10: {_span(found)})."
+
+
+def _span(found: Forecast | Planned) -> str:
+    if math.isinf(found.low):
+        return _rounded(found.low)
+    upper = "or more" if math.isinf(found.high) else f"to {_rounded(found.high)}"
+    return f"{_rounded(found.low)} {upper}"
+
+
+def _rounded(value: float) -> str:
+    """Return two digits of a number: more would be a lie."""
+    if math.isinf(value):
+        return "not reached"
+    unit = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
+    return f"{round(value / unit) * unit:,}"
+
+
+def _from_study(target: float, labels: int | None) -> None:
+    from ruleout.learning.planning import label_ratio, study_plans
+
+    plans = study_plans(target)
+    if not plans:
+        raise ValueError(
+            "this copy holds no study to plan by; give a project that has some answers"
+        )
+    if labels is not None:
+        typer.echo(f"Where {labels:,} true labels would do, the study's ratios say:")
+        for way in ("intersection", "answers", "no"):
+            ratio = label_ratio(way)
+            span = f"{_rounded(labels * ratio.low)} to {_rounded(labels * ratio.high)}"
+            middle = _rounded(labels * ratio.middle)
+            typer.echo(f"  {middle} questions ({span}), learning from {_WAYS[way]}")
+        return
+    from rich.table import Table
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("data", "model", "learning from", "questions", "range"):
+        grid.add_column(column, justify="right" if column in ("questions", "range") else "left")
+    for one in plans:
+        asked = _rounded(one.questions)
+        grid.add_row(one.data, one.model, _WAYS[one.way], asked, _span(one))
+    typer.echo(f"Questions until {target:g} in the study with a simulated annotator, 10 classes:")
+    show(grid)
+    typer.echo("Your data differ: give --labels N, or a project that has some answers.")
+
+
+label = typer.Typer(
+    help="Label with a team: make a project, serve its page, export the answers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for command in (init, serve, users, status, export, plan):
+    label.command()(command)
+label.command(name="import")(bring)  # "import" is a word of Python's own

@@ -1,0 +1,274 @@
+"""A cell table as rows of cells, ready for the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ruleout.report.charts import Bar, dot_chart
+from ruleout.report.curves import curves
+from ruleout.report.formats import known, p_value, points, text, values
+from ruleout.report.parts import CellTable, Curves, TableCell, TableRow
+from ruleout.report.table import legend, one_line, signed, value
+
+TRIANGLES = {"": "", "agrees": "", "better": "▲", "worse": "▼"}
+STEPS = (1.0, 2.0, 4.0)  # combined standard deviations at which the shade changes
+
+
+@dataclass(frozen=True)
+class CellView:
+    """What a cell shows, what it is sorted by, and what it opens to."""
+
+    cell: TableCell
+    key: str
+    kind: str
+    shown: Mapping[str, str]
+    keys: Mapping[str, str]
+    said: str
+    opened: Opened
+
+
+@dataclass(frozen=True)
+class RowView:
+    """One approach: ``opens`` where its family begins."""
+
+    row: TableRow
+    colour: int
+    opens: bool
+    cells: list[CellView]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """The whole table; `foot` counts verdicts by column, `total` all of them."""
+
+    rows: list[RowView]
+    foot: list[Mapping[str, int]]
+    total: str
+    beside: bool
+    holm: bool
+    legend: list[str]
+
+
+def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> TableView:
+    """Lay out a table; `key` makes ids unique on the page.
+
+    >>> cell = TableCell(0.9, 0.01, paper_mean=0.8, paper_std=0.01, verdict="better")
+    >>> view = cell_view(CellTable("", ["MNIST"], [TableRow("", "LOG", [cell])]), "p1", {})
+    >>> view.rows[0].cells[0].kind, view.total
+    ('cell up3', '1 cell: 1 better than the paper.')
+    """
+    rows, before = [], None
+    for place, row in enumerate(table.rows):
+        colour = colours.get(row.group, 0)
+        cells = [
+            _cell(table, row, column, f"{key}-{place}-{column}", colour)
+            for column in range(len(table.columns))
+        ]
+        rows.append(RowView(row, colour, row.group != before, cells))
+        before = row.group
+    return TableView(
+        rows,
+        [_count([row.cells[place] for row in table.rows]) for place in range(len(table.columns))],
+        _total(table.cells),
+        table.beside_paper,
+        any(cell.holm for cell in table.cells),
+        _legend(table),
+    )
+
+
+def shade(cell: TableCell) -> str:
+    """Name the shade of a cell: how far it lies above or below the paper.
+
+    Three steps either way, at one, two and four combined standard deviations. Without those, the
+    verdict decides.
+
+    >>> shade(TableCell(0.93, 0.01, paper_mean=0.9, paper_std=0.01))
+    'up2'
+    >>> shade(TableCell(0.9, paper_mean=0.93, verdict="worse")), shade(TableCell(0.9))
+    ('down2', '')
+    """
+    far = cell.distance
+    if far is None:
+        return {"better": "up2", "worse": "down2"}.get(cell.verdict, "")
+    step = sum(abs(far) > edge for edge in STEPS)
+    return f"{'up' if far > 0 else 'down'}{step}" if step else ""
+
+
+def _cell(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> CellView:
+    cell = row.cells[place]
+    names = [one_line(row.label), one_line(table.columns[place])]
+    kinds = ["cell", "best" * cell.best, shade(cell) if table.beside_paper else ""]
+    said = [f"{', '.join(names)}: {value(cell.mean, cell.std)}", cell.note]
+    said += [against_paper(cell)] if table.beside_paper else []
+    shares = {"ours": cell.mean, "paper": cell.paper_mean, "gap": cell.difference}
+    return CellView(
+        cell,
+        key,
+        " ".join(filter(None, kinds)),
+        _shown(cell),
+        {name: f"{share:.6g}" if known(share) else "" for name, share in shares.items()},
+        "; ".join(filter(None, said)),
+        opened(table, row, place, key, colour),
+    )
+
+
+def _shown(cell: TableCell) -> dict[str, str]:
+    """Return the texts of a cell by the class that places them."""
+    far = cell.distance
+    ours, paper = known(cell.mean), known(cell.paper_mean)
+    return {
+        "m": points(cell.mean),
+        "s": f"± {points(cell.std)}" if ours and known(cell.std) else "",
+        "n": "" if ours else cell.note,
+        "k": cell.mark,
+        "p": points(cell.paper_mean) if paper else "",
+        "e": f"± {points(cell.paper_std)}" if paper and known(cell.paper_std) else "",
+        "g": "" if cell.difference is None else signed(cell.difference),
+        "z": f"{abs(far):.1f} sd" if known(far) else "",
+        "v": TRIANGLES[cell.verdict],
+    }
+
+
+def _count(cells: Sequence[TableCell]) -> dict[str, int]:
+    """Count verdicts, and under ``"none"`` the cells without one."""
+    names = ("agrees", "better", "worse", "")
+    return {name or "none": sum(cell.verdict == name for cell in cells) for name in names}
+
+
+def _total(cells: Sequence[TableCell]) -> str:
+    """Say in one line how many cells agree with the paper."""
+    found = _count(cells)
+    words = {
+        "agrees": "agree with the paper" if found["agrees"] != 1 else "agrees with the paper",
+        "better": "better" if found["agrees"] else "better than the paper",
+        "worse": "worse" if found["agrees"] or found["better"] else "worse than the paper",
+        "none": "without a verdict",
+    }
+    parts = [f"{found[name]} {words[name]}" for name in words if found[name]]
+    return f"{len(cells)} cell{'s' * (len(cells) != 1)}: {', '.join(parts)}."
+
+
+def _legend(table: CellTable) -> list[str]:
+    """Return what the page's own legend does not say already."""
+    lines = legend(table)
+    return [lines[name] for name in ("numbers", "best", "marks") if name in lines]
+
+
+_SIZE = 420.0, 250.0  # of the learning curve, in pixels
+_POINTS = 36  # most points of a curve: a page may hold hundreds of them
+_PAPER = 7  # the colour of the paper's bar
+_VERDICTS = {
+    "": "",
+    "agrees": "agrees with the paper",
+    "better": "better than the paper",
+    "worse": "worse than the paper",
+}
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The contents of the dialog; what is empty is left out."""
+
+    verdict: str
+    marked: str
+    numbers: list[tuple[str, str, str]]
+    picture: Markup | None
+    trials: list[str]
+    chosen: list[tuple[str, str]]
+    facts: list[tuple[str, str]]
+    curve: Markup | None
+
+
+def opened(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> Opened:
+    """Collect what the cell of `row` in column `place` opens to."""
+    cell, beside = row.cells[place], table.beside_paper
+    title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
+    said = against_paper(cell) if beside else ""
+    return Opened(
+        f"{said[:1].upper()}{said[1:]}." if said else "",
+        _marked(table, row, place),
+        _numbers(cell, beside),
+        _trials(cell, colour, beside),
+        [points(trial) for trial in values(cell.trials)],
+        [(name, text(fact)) for name, fact in cell.chosen.items()],
+        [(name, text(fact)) for name, fact in cell.facts.items()],
+        _curve(cell, title, key),
+    )
+
+
+def against_paper(cell: TableCell) -> str:
+    """Say how a cell compares with the paper, in words.
+
+    >>> against_paper(TableCell(0.93, 0.03, paper_mean=0.9, paper_std=0.04, verdict="agrees"))
+    'agrees with the paper: +3.00 points, 0.6 combined standard deviations'
+    """
+    if not known(cell.paper_mean):
+        return "the paper has no number"
+    if cell.difference is None:
+        return f"the paper: {value(cell.paper_mean, cell.paper_std)}"
+    said = f"{signed(cell.difference)} points"
+    if known(cell.distance):
+        said += f", {abs(cell.distance):.1f} combined standard deviations"
+    verdict = _VERDICTS[cell.verdict]
+    return f"{verdict}: {said}" if verdict else f"{said} from the paper"
+
+
+def _marked(table: CellTable, row: TableRow, place: int) -> str:
+    """Say what the mark means, with the p-values; nothing of the row that others compare with."""
+    cell, ours = row.cells[place], one_line(table.ours[place]) if table.ours else ""
+    found = [f"p\N{NO-BREAK SPACE}{_equal(cell.p_value)}"] if known(cell.p_value) else []
+    if known(cell.p_holm):
+        found.append(f"after Holm's correction p\N{NO-BREAK SPACE}{_equal(cell.p_holm)}")
+    if not (cell.mark or (found and ours != one_line(row.label))):
+        return ""
+    test = ", ".join([one_line(table.test_label), *found])
+    said = f"{_significance(cell, ours or 'our best approach')} ({test})."
+    return said[:1].upper() + said[1:]
+
+
+def _significance(cell: TableCell, ours: str) -> str:
+    if not cell.mark:
+        return f"no significant difference to {ours}"
+    word = "better" if cell.mark == "•" else "worse"
+    fades = known(cell.p_holm) and not cell.holm
+    return f"{ours} is significantly {word}{', though not after the correction' * fades}"
+
+
+def _equal(p: float | None) -> str:
+    shown = p_value(p)
+    return shown if shown.startswith("<") else f"=\N{NO-BREAK SPACE}{shown}"
+
+
+def _numbers(cell: TableCell, beside: bool) -> list[tuple[str, str, str]]:
+    """Return name, number and spread of what stands side by side."""
+
+    def within(std: float | None) -> str:
+        return f"± {points(std)}" if known(std) else ""
+
+    found = [("Ours", points(cell.mean), within(cell.std))]
+    if beside:
+        found.append(("Paper", points(cell.paper_mean), within(cell.paper_std)))
+        far = f"{abs(cell.distance):.1f} sd" if known(cell.distance) else ""
+        found.append(("Difference", signed(cell.difference), far))
+    return found
+
+
+def _trials(cell: TableCell, colour: int, beside: bool) -> Markup | None:
+    """Draw ours with its trials above the paper's."""
+    bars = []
+    if known(cell.mean):
+        bars.append(Bar("Ours", cell.mean, cell.std, list(cell.trials), colour))
+    if beside and known(cell.paper_mean):
+        bars.append(Bar("Paper", cell.paper_mean, cell.paper_std, (), _PAPER))
+    return dot_chart(bars) if len(bars) > 1 or (bars and len(cell.trials)) else None
+
+
+def _curve(cell: TableCell, title: str, key: str) -> Markup | None:
+    if not cell.curves:
+        return None
+    chart = Curves(title, cell.curves, y_label="Accuracy", unit="percent")
+    on = {line.name for line in cell.curves}
+    return curves(chart, key=key, kind="small", size=_SIZE, colours={}, on=on, points=_POINTS)

@@ -1,0 +1,597 @@
+"""One table object, and the forms it is written in: terminal, Markdown, LaTeX, CSV, HTML.
+
+A :class:`Table` holds plain text; every writer escapes it. A :class:`~ruleout.report.CellTable` and
+a comparison lay themselves out as one.
+"""
+
+from __future__ import annotations
+
+import csv as csv_files
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape as escape_html
+from io import StringIO
+from itertools import groupby
+from textwrap import wrap
+from typing import NamedTuple, TypeAlias
+from unicodedata import category, east_asian_width
+
+from ruleout.report.formats import MISSING, known, points
+from ruleout.report.parts import CellTable, TableCell
+from ruleout.report.svg import clean
+
+HOLM = "ʰ"  # behind a mark that holds after the correction
+_ARROWS = {"": "", "agrees": "", "better": "↑", "worse": "↓"}
+_DIRECTIONS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F])
+_NAMED = 3  # cells named in a remark
+_NAME, _LINE = 28, 100  # columns of a name and of a paragraph in a terminal
+
+
+class Cell(NamedTuple):
+    """A number with its signs; `beneath` is a second line in smaller type."""
+
+    text: str
+    bold: bool = False
+    mark: str = ""
+    beneath: str = ""
+
+
+Value: TypeAlias = Cell | str | float | None
+
+
+@dataclass(frozen=True)
+class Table:
+    r"""Rows of cells under heads, with writers.
+
+    Parameters
+    ----------
+    heads, rows
+        The first `names` columns hold names, aligned left; the others hold numbers.
+    title, legend, notes
+        The caption, a paragraph that belongs to it, and further paragraphs; a line break in a
+        paragraph stays one.
+    names
+        How many columns hold names.
+    grouped
+        Whether equal names in the first column are written once.
+    name
+        For ``\label``.
+
+    Examples
+    --------
+    >>> table = Table(["approach", "accuracy"], [["log", "93.40"], ["exp", Cell("95.00", True)]])
+    >>> print(table.markdown(), end="")
+    | approach | accuracy |
+    | :--- | ---: |
+    | log | 93.40 |
+    | exp | **95.00** |
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    title: str = ""
+    legend: str = ""
+    notes: Sequence[str] = ()
+    names: int = 1
+    grouped: bool = False
+    name: str = "table"
+
+    def _paragraphs(self) -> list[str]:
+        return [each for each in (self.legend, *self.notes) if each]
+
+    def _groups(self) -> Iterator[tuple[str, list[Sequence[Value]]]]:
+        """Yield the rows that share a first cell; all of them where the table is not grouped."""
+        for key, rows in groupby(self.rows, key=lambda row: row[0] if self.grouped else ""):
+            yield _plain(key), list(rows)
+
+    def _shown(self) -> Iterator[list[Cell]]:
+        for _, rows in self._groups():
+            for place, row in enumerate(rows):
+                cells = [one if isinstance(one, Cell) else Cell(_plain(one)) for one in row]
+                yield [Cell(""), *cells[1:]] if self.grouped and place else cells
+
+    # ------------------------------------------------------------------ terminal
+
+    def text(self) -> str:
+        """Lay the table out in columns; bold is a star."""
+        lines = list(self._lines())
+        widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+        rows = "\n".join(self._aligned(line, widths) for line in lines)
+        notes = ["\n".join(_wrapped(each)) for each in self._paragraphs()]
+        return "\n\n".join([*([self.title] if self.title else []), rows, *notes]) + "\n"
+
+    def _lines(self) -> Iterator[list[str]]:
+        signed = [any(isinstance(one, Cell) for one in column) for column in self._transposed()]
+        yield [f"{h}    " if s else h for h, s in zip(self.heads, signed, strict=True)]
+        double = any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
+        for row in self._shown():
+            yield [
+                f"{one.text} {'*' * one.bold + one.mark:<3}" if sign else one.text
+                for one, sign in zip(row, signed, strict=True)
+            ]
+            if double:
+                yield [one.beneath for one in row]
+
+    def _transposed(self) -> list[list[Value]]:
+        return [[row[place] for row in self.rows] for place in range(len(self.heads))]
+
+    def _aligned(self, line: list[str], widths: list[int]) -> str:
+        cells = []
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
+            room = " " * (width - _columns(cell))
+            cells.append(cell + room if place < self.names else room + cell)
+        return "  ".join(cells).rstrip()
+
+    # ------------------------------------------------------------------ Markdown
+
+    def markdown(self) -> str:
+        """Write the table with pipes, as GitHub and MyST read it."""
+        sides = [":---"] * self.names + ["---:"] * (len(self.heads) - self.names)
+        lines = [[escape_markdown(head) for head in self.heads], sides]
+        lines += [[_markdown(one) for one in row] for row in self._shown()]
+        body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        title = [f"**{escape_markdown(self.title)}**"] if self.title else []
+        notes = [
+            "  \n".join(map(escape_markdown, each.splitlines())) for each in self._paragraphs()
+        ]
+        return "\n\n".join([*title, body, *notes]) + "\n"
+
+    # ------------------------------------------------------------------ CSV
+
+    def csv(self) -> str:
+        """Write every value; a text that a spreadsheet would compute begins with an apostrophe."""
+        out = StringIO()
+        writer = csv_files.writer(out, lineterminator="\n")
+        writer.writerow(map(_inert, self.heads))
+        writer.writerows([_field(one) for one in row] for row in self.rows)
+        return out.getvalue()
+
+    # ------------------------------------------------------------------ HTML
+
+    def html(self) -> str:
+        """Write the table for a notebook."""
+        lines = [line for each in self._paragraphs() for line in each.splitlines()]
+        notes = "<br>".join(map(escape_html, lines))
+        head = self._html_row("th", map(escape_html, self.heads))
+        body = "".join(self._html_row("td", map(_html, row)) for row in self._shown())
+        return (
+            f"<div><b>{escape_html(self.title)}</b><table><thead>{head}</thead>"
+            f"<tbody>{body}</tbody></table><small>{notes}</small></div>"
+        )
+
+    def _html_row(self, kind: str, cells: Iterable[str]) -> str:
+        sides = ["left" if place < self.names else "right" for place in range(len(self.heads))]
+        made = (
+            f'<{kind} style="text-align: {side}">{cell}</{kind}>'
+            for side, cell in zip(sides, cells, strict=True)
+        )
+        return f"<tr>{''.join(made)}</tr>"
+
+    # ------------------------------------------------------------------ LaTeX
+
+    def latex(self) -> str:
+        r"""Write the table for ``\usepackage{booktabs,multirow,graphicx}``.
+
+        It is shrunk only if it is wider than the page.
+        """
+        title = self.title + "." * (self.title[-1:] not in ("", ".", "!", "?"))
+        caption = " ".join(escape_latex(each) for each in (title, self.legend) if each)
+        return "\n".join(
+            [
+                r"% needs \usepackage{booktabs,multirow,graphicx}",
+                r"\begin{table*}[t]",
+                r"\centering",
+                rf"\caption{{{caption}}}",
+                rf"\label{{{re.sub('[^A-Za-z0-9:.-]+', '-', self.name).strip('-') or 'table'}}}",
+                r"\vspace{4pt}",
+                r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+                rf"\begin{{tabular}}{{{'l' * self.names}{'r' * (len(self.heads) - self.names)}}}",
+                r"\toprule",
+                rf"{self._latex_head()} \\",
+                *(line for group in self._groups() for line in self._latex_group(*group)),
+                r"\bottomrule",
+                r"\end{tabular}}",
+                *(
+                    rf"\par\smallskip{{\footnotesize {escape_latex(line)}}}"
+                    for note in self.notes
+                    for line in note.splitlines()
+                ),
+                r"\end{table*}",
+                "",
+            ]
+        )
+
+    def _latex_head(self) -> str:
+        names = [escape_latex(head) for head in self.heads[: self.names]]
+        if self.grouped:
+            names = [rf"\multicolumn{{{self.names}}}{{l}}{{{names[-1].capitalize()}}}"]
+        heads = self.heads[self.names :]
+        return " & ".join(
+            [*names, *(rf"\multicolumn{{1}}{{c}}{{{escape_latex(head)}}}" for head in heads)]
+        )
+
+    def _latex_group(self, name: str, rows: Sequence[Sequence[Value]]) -> Iterator[str]:
+        """Yield the lines of a group; its name spans them all."""
+        yield r"\midrule"
+        double = any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
+        lines = []
+        for row in rows:
+            cells = row[1:] if self.grouped else row
+            first = " & ".join(map(_latex, cells))
+            lines.append(rf"{first} \\[-2pt]" if double else rf"{first} \\")
+            if double:
+                under = " & ".join(_latex_beneath(one) for one in cells).strip()
+                lines.append(rf"{under} \\[1pt]")
+        if not self.grouped:
+            yield from lines
+            return
+        head = escape_latex(name)
+        if len(lines) > 1 and head:
+            head = rf"\multirow{{{len(lines)}}}{{*}}{{{head}}}"
+        for place, line in enumerate(lines):
+            yield f"{'' if place else head} & {line}".lstrip()
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def one_line(name: object) -> str:
+    r"""Bring any text to one line, without control characters and changes of direction.
+
+    >>> one_line("two\nlines \u202e\x1b[31m")
+    'two lines \ufffd[31m'
+    """
+    return " ".join(clean(name).translate(_DIRECTIONS).split())
+
+
+def _plain(value: Value) -> str:
+    return value.text if isinstance(value, Cell) else "" if value is None else str(value)
+
+
+def _columns(line: str) -> int:
+    """Count the columns a text takes: wide letters two, those that join others none."""
+    return sum(
+        0 if category(sign) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(sign) in "WF")
+        for sign in line
+    )
+
+
+def _wrapped(paragraph: str) -> Iterator[str]:
+    for line in paragraph.splitlines():
+        yield from wrap(line, _LINE)
+
+
+def escape_markdown(name: object) -> str:
+    r"""Write any text so that Markdown shows it as it is.
+
+    >>> print(escape_markdown("a|b *c* <d> https://e"))
+    a\|b \*c\* \<d\> https\://e
+    """
+    line = re.sub(r"([\\`*_{}\[\]<>#|~!&$])", r"\\\1", one_line(name))
+    return line.replace("://", r"\://").replace("www.", r"www\.")  # else GitHub makes links
+
+
+def _markdown(cell: Cell) -> str:
+    shown = escape_markdown(cell.text)
+    shown = f"**{shown}**" if cell.bold else shown
+    shown += f" {cell.mark}" * bool(cell.mark)
+    return shown + f"<br>{escape_markdown(cell.beneath)}" * bool(cell.beneath)
+
+
+def _html(cell: Cell) -> str:
+    shown = escape_html(cell.text)
+    shown = f"<b>{shown}</b>" if cell.bold else shown
+    under = f"<br><small>{escape_html(cell.beneath)}</small>" if cell.beneath else ""
+    return f"{shown}{cell.mark}{under}"
+
+
+def _field(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Cell | str):
+        return _inert(_plain(value))
+    if isinstance(value, int):
+        return str(value)
+    return repr(float(value)) if known(value) else ""
+
+
+def _inert(text: str) -> str:
+    """Bring a text to one line that no spreadsheet computes.
+
+    >>> _inert("=1+1"), _inert("LOG")
+    ("'=1+1", 'LOG')
+    """
+    line = one_line(text)
+    return f"'{line}" if line[:1] in tuple("=+-@") else line
+
+
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\char34}",
+    "[": "{[}",  # else an argument of the line before
+    "]": "{]}",
+    "*": "{*}",
+    "`": "{`}",  # else ?` becomes ¿
+    "•": r"$\bullet$",
+    "○": r"$\circ$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "√": r"$\surd$",
+    HOLM: r"\textsuperscript{h}",
+    "×": r"$\times$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "–": "--",
+    "—": "---",
+    "…": r"\dots{}",
+    "\N{NON-BREAKING HYPHEN}": "-",
+    "\N{REPLACEMENT CHARACTER}": "?",
+}
+_LATEX = str.maketrans(_SIGNS) | {0x200B: "{}"}
+_NO_MARK = r"\phantom{$\bullet$}"  # as wide as a mark, so that numbers stay in line
+
+
+def escape_latex(name: object) -> str:
+    r"""Write any text so that LaTeX prints it as it is.
+
+    Letters beyond Latin need LuaLaTeX or XeLaTeX and a font that has them.
+
+    >>> print(escape_latex("50 % of [x]_1 & {y}"))
+    50 \% of {[}x{]}\_1 \& \{y\}
+    """
+    return one_line(name).replace("--", "-\N{ZERO WIDTH SPACE}-").translate(_LATEX)
+
+
+def _latex(value: Value) -> str:
+    if not isinstance(value, Cell):
+        return escape_latex(_plain(value))
+    shown = escape_latex(value.text.replace(" ± ", "±"))
+    shown = rf"\textbf{{{shown}}}" if value.bold else shown
+    holm = r"\rlap{\textsuperscript{h}}" * value.mark.endswith(HOLM)
+    return shown + _SIGNS.get(value.mark[:1], _NO_MARK) + holm
+
+
+def _latex_beneath(value: Value) -> str:
+    if not isinstance(value, Cell) or not value.beneath:
+        return ""
+    return rf"{{\scriptsize {escape_latex(value.beneath.replace(' ± ', '±'))}}}{_NO_MARK}"
+
+
+# ---------------------------------------------------------------------- tables in the paper's shape
+
+
+def text(table: CellTable) -> str:
+    """Lay a table out for a terminal; the paper's number and the difference stand beneath ours.
+
+    >>> from ruleout.report import TableRow
+    >>> row = TableRow("upper-bound", "LOG", [TableCell(0.9258, 0.0009, best=True)])
+    >>> print(text(CellTable("Linear", ["MNIST"], [row])))
+    Linear
+    <BLANKLINE>
+                            MNIST
+    upper-bound  LOG  92.58 ± 0.09 *
+    <BLANKLINE>
+    Accuracy in percent: mean ± standard deviation of the trials. *: the best of its column.
+    <BLANKLINE>
+    """
+    heads = ["", "", *map(_clipped, table.columns)]
+    rows = [
+        [_clipped(row.group), _clipped(row.label), *(_cell(table, one, True) for one in row.cells)]
+        for row in table.rows
+    ]
+    return _laid(table, heads, rows, bold="*").text()
+
+
+def markdown(table: CellTable) -> str:
+    """Write a table as Markdown; the paper's number and the difference stand beneath ours.
+
+    >>> from ruleout.report import TableRow
+    >>> row = TableRow("upper-bound", "LOG", [TableCell(0.9258, 0.0009, best=True)])
+    >>> print(markdown(CellTable("Linear", ["MNIST"], [row])))
+    **Linear**
+    <BLANKLINE>
+    | family | approach | MNIST |
+    | :--- | :--- | ---: |
+    | upper-bound | LOG | **92.58 ± 0.09** |
+    <BLANKLINE>
+    Accuracy in percent: mean ± standard deviation of the trials. Bold: the best of its column.
+    <BLANKLINE>
+    """
+    return _whole(table).markdown()
+
+
+def latex(table: CellTable) -> str:
+    r"""Write a table as LaTeX, in the paper's shape.
+
+    Families share a first column, the best of a column is bold, • and ○ are the marks. Where the
+    paper has a number, it stands beneath ours in smaller type with the difference: so the table
+    stays as narrow as the paper's. It is shrunk only if it is wider than the page.
+
+    >>> from ruleout.report import TableRow
+    >>> row = TableRow("upper-bound", "LOG", [TableCell(0.9258, 0.0009, mark="•")])
+    >>> "92.58$\\pm$0.09$\\bullet$" in latex(CellTable("Linear", ["MNIST"], [row]))
+    True
+    """
+    return _whole(table).latex()
+
+
+_HEADS = (
+    *("group", "approach", "dataset", "mean", "std", "mark", "mark_holm", "p_value", "p_holm"),
+    *("paper_mean", "paper_std", "difference", "verdict", "trials", "best", "note"),
+)
+
+
+def csv(table: CellTable) -> str:
+    """Write a table as CSV, one row per cell: shares with every digit, trials separated by ``|``.
+
+    Chosen settings follow, one column each. A text that a spreadsheet would take for a formula
+    begins with an apostrophe.
+
+    >>> from ruleout.report import TableRow
+    >>> row = TableRow("upper-bound", "LOG", [TableCell(0.5, trials=[0.25, 0.75])])
+    >>> print(csv(CellTable("", ["MNIST"], [row])).splitlines()[1])
+    upper-bound,LOG,MNIST,0.5,,,,,,,,,,0.25|0.75,no,
+    """
+    settings = list(dict.fromkeys(name for cell in table.cells for name in cell.chosen))
+    heads = [one_line(name).replace(" ", "_") for name in settings]
+    heads = [f"chosen_{name}" if name in _HEADS else name for name in heads]
+    rows = [
+        [row.group, row.label, column, *_fields(cell), *map(cell.chosen.get, settings)]
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    ]
+    return Table([*_HEADS, *heads], rows).csv()  # type: ignore[arg-type]  # settings are values
+
+
+def _fields(cell: TableCell) -> list[Value]:
+    gap = cell.difference
+    return [
+        *(cell.mean, cell.std, cell.mark, cell.holm, cell.p_value, cell.p_holm),
+        *(cell.paper_mean, cell.paper_std),
+        *(None if gap is None else round(gap, 12), cell.verdict),  # 0.02, not 0.0200…03
+        *("|".join(map(_field, cell.trials)), cell.best, cell.note),
+    ]
+
+
+def _whole(table: CellTable) -> Table:
+    rows = [
+        [one_line(row.group), one_line(row.label), *(_cell(table, one) for one in row.cells)]
+        for row in table.rows
+    ]
+    return _laid(table, ["family", "approach", *table.columns], rows)
+
+
+def _laid(
+    table: CellTable, heads: list[str], rows: list[list[Value]], *, bold: str = "Bold"
+) -> Table:
+    told = " ".join(legend(table, bold=bold).values())
+    return Table(
+        heads, rows, one_line(table.title), told, remarks(table), 2, grouped=True, name=table.name
+    )
+
+
+def _cell(table: CellTable, cell: TableCell, short: bool = False) -> Cell:
+    mark = cell.mark + (HOLM if cell.holm else "")
+    return Cell(value(cell.mean, cell.std), cell.best, mark, _paper(table, cell, short))
+
+
+def _paper(table: CellTable, cell: TableCell, short: bool) -> str:
+    if not table.beside_paper or not known(cell.paper_mean):
+        return ""
+    arrow = _ARROWS[cell.verdict]
+    if short:
+        apart = "" if cell.difference is None else f" {signed(cell.difference)}"
+        return f"paper {points(cell.paper_mean)}{apart} {arrow:<3}"
+    apart = "" if cell.difference is None else f" ({signed(cell.difference)}{arrow})"
+    return f"{value(cell.paper_mean, cell.paper_std)}{apart}"
+
+
+def _clipped(name: str) -> str:
+    line = one_line(name)
+    while _columns(line) > _NAME:
+        line = f"{line.rstrip('…')[:-1]}…"
+    return line
+
+
+def value(mean: object, std: object) -> str:
+    """Show a mean with its standard deviation in percent.
+
+    >>> value(0.9342, 0.0011), value(0.9342, None), value(None, 0.1)
+    ('93.42 ± 0.11', '93.42', '–')
+    """
+    shown = points(mean)
+    return shown if shown == MISSING or not known(std) else f"{shown} ± {points(std)}"
+
+
+def signed(difference: float | None) -> str:
+    """Show a difference of shares in percentage points, with its sign.
+
+    >>> signed(0.0123), signed(-0.0123), signed(0.00001), signed(None)
+    ('+1.23', '−1.23', '0.00', '–')
+    """
+    shown = points(difference)
+    return f"+{shown}" if shown.strip("0.") and shown[0] not in f"−{MISSING}" else shown
+
+
+def legend(table: CellTable, *, bold: str = "Bold") -> dict[str, str]:
+    """Explain what the table shows: a sentence for each thing that occurs in it.
+
+    >>> from ruleout.report import TableRow
+    >>> cell = TableCell(0.9, 0.1, trials=[0.8, 1.0])
+    >>> legend(CellTable("", ["MNIST"], [TableRow("", "LOG", [cell])]))
+    {'numbers': 'Accuracy in percent: mean ± standard deviation of 2 trials.'}
+    """
+    cells = table.cells
+    sizes = {len(cell.trials) for cell in cells if len(cell.trials)}
+    size = sizes.pop() if len(sizes) == 1 else None
+    trials = "the trials" if size is None else f"{size} trials" if size > 1 else "one trial"
+    lines = {"numbers": f"Accuracy in percent: mean ± standard deviation of {trials}."}
+    if any(cell.best for cell in cells):
+        lines["best"] = f"{bold}: the best of its column."
+    if any(cell.mark for cell in cells):
+        lines["marks"] = (
+            f"•/○: {_ours(table)} is significantly better/worse than this cell "
+            f"({one_line(table.test_label)})."
+        )
+    if any(cell.holm for cell in cells):
+        lines["holm"] = f"{HOLM}: so too after Holm's correction."
+    if table.beside_paper:
+        lines["paper"] = "Beneath each: the paper's number and ours less the paper's."
+        if any(_ARROWS[cell.verdict] for cell in cells):
+            told = one_line(table.verdict_label)
+            lines["verdicts"] = f"↑/↓: better/worse than the paper {told}."
+    return lines
+
+
+def _ours(table: CellTable) -> str:
+    """Name the row that marks compare with; where columns differ, the rarer ones by column.
+
+    >>> _ours(CellTable("", ["a", "b", "c"], [], ours=["LOG", "EXP", "LOG"]))
+    'ours (LOG, EXP on b)'
+    """
+    names = [one_line(name) for name in table.ours]
+    if not any(names):
+        return "our best approach"
+    if len(set(names)) == 1:
+        return names[0]
+    often = max(filter(None, names), key=names.count)
+    pairs = zip(names, map(one_line, table.columns), strict=True)
+    rest = [f"{name} on {column}" for name, column in pairs if name not in ("", often)]
+    return f"ours ({', '.join([often, *rest])})"
+
+
+def remarks(table: CellTable) -> list[str]:
+    """Collect the notes of cells, each once with the cells it belongs to, then the table's own.
+
+    >>> from ruleout.report import TableRow
+    >>> row = TableRow("bounded", "GCE", [TableCell(None, note="not run")] * 5)
+    >>> remarks(CellTable("", list("abcde"), [row]))
+    ['GCE (bounded) on a, GCE (bounded) on b, GCE (bounded) on c, and 2 more: not run.']
+    """
+    found: dict[str, list[str]] = {}
+    for row in table.rows:
+        family = f" ({one_line(row.group)})" if row.group else ""
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            if cell.note:
+                place = f"{one_line(row.label)}{family} on {one_line(column)}"
+                found.setdefault(one_line(cell.note), []).append(place)
+    lines = []
+    for note, places in found.items():
+        more = [f"and {len(places) - _NAMED} more"] if len(places) > _NAMED else []
+        lines.append(f"{', '.join(places[:_NAMED] + more)}: {note.rstrip('.')}.")
+    return [*lines, one_line(table.note)] if table.note else lines
