@@ -11,9 +11,8 @@ from pathlib import Path
 from statistics import fmean
 
 from ruleout.experiments import PaperTable, Record, gather, paper_tables, verdict, write_report
-from ruleout.experiments.findings import columns, findings, orders
-from ruleout.experiments.printed import printed_for
-from ruleout.experiments.verdicts import count, difference
+from ruleout.experiments.plans import printed_for
+from ruleout.experiments.results import columns, count, difference, findings, orders
 from ruleout.methods import approach
 from ruleout.report import markdown
 

@@ -12,7 +12,8 @@ from experiments.made import record, spec
 from typer.testing import CliRunner
 
 from ruleout.cli.report import report
-from ruleout.experiments import Ledger, parquet
+from ruleout.experiments import Ledger
+from ruleout.experiments.ledger import write_parquet
 
 app = typer.Typer()
 app.command()(report)
@@ -57,7 +58,7 @@ def test_a_folder_of_parquet_files_is_a_ledger_too(ledger: Path, tmp_path: Path)
 
 
 def test_of_several_ledgers_each_cell_counts_once(ledger: Path, tmp_path: Path) -> None:
-    parquet.write([record(spec("exp")), record(spec("log"))], tmp_path / "more")
+    write_parquet([record(spec("exp")), record(spec("log"))], tmp_path / "more")
     code, text = run(ledger, tmp_path / "more", "--out", tmp_path / "out", "--format", "csv")
     assert code == 0, text
     assert text.startswith("3 cells ")

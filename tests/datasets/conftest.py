@@ -17,7 +17,10 @@ from typing import IO
 import numpy as np
 import pytest
 
-from ruleout.datasets.registry import REGISTRY, CifarSet, DataFile, IdxSet, NewsSet
+from ruleout.datasets.downloads import DataFile
+from ruleout.datasets.formats import CifarSet, IdxSet
+from ruleout.datasets.newsgroups import NewsSet
+from ruleout.datasets.registry import REGISTRY
 
 PIXELS = np.arange(24, dtype=np.uint8).reshape(6, 2, 2) * 11  # up to 253
 LABELS = np.array([3, 1, 4, 1, 5, 9], np.uint8)
@@ -55,8 +58,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Tiny:
         sha256 = hashlib.sha256(content).hexdigest()
         url, plain = f"https://example.org/{name}", (name.removesuffix(".gz"),)
         parts.append(DataFile("mnist", name, sha256, url, 1 << 16, values.shape, plain))
-    first, second, third, fourth = parts
-    entry = IdxSet(first, second, third, fourth, tuple(range(10)), "Made on the spot.")
+    kinds = ("train_images", "train_labels", "test_images", "test_labels")
+    named = dict(zip(kinds, parts, strict=True))
+    entry = IdxSet(**named, classes=tuple(range(10)), source="Made on the spot.")
     monkeypatch.setitem(REGISTRY, "mnist", entry)
     return Tiny(entry, files)
 
@@ -134,7 +138,7 @@ def news(monkeypatch: pytest.MonkeyPatch) -> TinyNews:
         real,
         archive=replace(real.archive, url="https://example.org/20news-bydate.tar.gz"),
         parts={"early": 4, "late": 2},
-        features=2,
+        dimensions=2,
         classes=("cats", "dogs"),
     )
     monkeypatch.setitem(REGISTRY, "20newsgroups", entry)

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError, load
-from ruleout.datasets.delimited import read_delimited
-from ruleout.datasets.registry import REGISTRY, DataFile, TableSet
+from ruleout.datasets.downloads import DataFile
+from ruleout.datasets.formats import TableSet, read_delimited
+from ruleout.datasets.registry import REGISTRY
 
 GOOD = b"a,0.5,1,cat\nb,-2,?,dog\nc,3e1,4,cat\n"
 ENTRY = TableSet(

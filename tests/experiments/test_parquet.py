@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from experiments.made import record, same, spec
 
-from ruleout.experiments import Holdings, Ledger, Record, gather, paper_tables, parquet
+from ruleout.experiments import Holdings, Ledger, Record, gather, paper_tables
+from ruleout.experiments.ledger import read_parquet, write_parquet
 from ruleout.labels.errors import InputError
 from ruleout.report import csv
 
@@ -40,9 +41,9 @@ def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
         for one in records():
             ledger.write(one)
         kept = ledger.records()
-    made = parquet.write(kept, tmp_path / "new" / "folder")
+    made = write_parquet(kept, tmp_path / "new" / "folder")
     assert sorted(file.name for file in made) == FILES
-    found = parquet.read(tmp_path / "new" / "folder")
+    found = read_parquet(tmp_path / "new" / "folder")
     assert len(found) == len(kept) == 3
     for one, other, original in zip(found, kept, records(), strict=True):
         assert same(one, other)
@@ -51,8 +52,8 @@ def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
 
 
 def test_the_same_records_give_the_same_files(tmp_path: Path) -> None:
-    one, two = (parquet.write(records(), tmp_path / name) for name in "ab")
-    again = parquet.write(parquet.read(tmp_path / "a"), tmp_path / "c")
+    one, two = (write_parquet(records(), tmp_path / name) for name in "ab")
+    again = write_parquet(read_parquet(tmp_path / "a"), tmp_path / "c")
     for files in zip(one, two, again, strict=True):
         assert len({file.read_bytes() for file in files}) == 1
 
@@ -61,14 +62,14 @@ def test_tables_of_a_folder_are_those_of_its_ledger(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a.sqlite") as ledger:
         for one in records():
             ledger.write(one)
-    parquet.write(gather(tmp_path / "a.sqlite").records, tmp_path / "folder")
+    write_parquet(gather(tmp_path / "a.sqlite").records, tmp_path / "folder")
     kept, found = (paper_tables(gather(tmp_path / name)) for name in ("a.sqlite", "folder"))
     assert [csv(table.cells) for table in kept] == [csv(table.cells) for table in found]
 
 
 def test_curves_can_be_left_out(tmp_path: Path) -> None:
-    parquet.write(records(), tmp_path / "a", curves=False)
-    for one, other in zip(parquet.read(tmp_path / "a"), records(), strict=True):
+    write_parquet(records(), tmp_path / "a", curves=False)
+    for one, other in zip(read_parquet(tmp_path / "a"), records(), strict=True):
         assert one.curves == {}
         assert np.array_equal(one.accuracy, other.accuracy, equal_nan=True)
         assert np.array_equal(one.estimates, other.estimates, equal_nan=True)
@@ -76,13 +77,13 @@ def test_curves_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_no_records_are_files_too(tmp_path: Path) -> None:
-    parquet.write([], tmp_path)
-    assert parquet.read(tmp_path) == []
+    write_parquet([], tmp_path)
+    assert read_parquet(tmp_path) == []
 
 
 def test_others_can_read_the_files(tmp_path: Path) -> None:
     """A row for each cell, trial and configuration, under names that speak."""
-    parquet.write(records()[:1], tmp_path)
+    write_parquet(records()[:1], tmp_path)
     tables = {name: pq.read_table(tmp_path / name) for name in FILES}
     assert [len(tables[name]) for name in FILES] == [1, 12, 9, 3]
     names = set(tables["cells.parquet"].column_names)
@@ -98,7 +99,7 @@ def test_others_can_read_the_files(tmp_path: Path) -> None:
 def test_of_several_ledgers_each_cell_counts_once(tmp_path: Path) -> None:
     """The first record found is taken; a failure that another ledger mended is none."""
     first, second = record(spec("log"), [0.1, 0.2, 0.3]), record(spec("log"), [0.7, 0.8, 0.9])
-    parquet.write([first], tmp_path / "folder")
+    write_parquet([first], tmp_path / "folder")
     with Ledger(tmp_path / "a.sqlite") as ledger:
         ledger.write(second)
         ledger.add([spec("exp"), spec("mae")])
@@ -122,7 +123,7 @@ def test_of_several_ledgers_each_cell_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    parquet.write(records(), tmp_path)
+    write_parquet(records(), tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(InputError) as caught:
         gather(tmp_path)
@@ -133,12 +134,12 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
-    parquet.write(records(), tmp_path)
+    write_parquet(records(), tmp_path)
     whole = (tmp_path / name).read_bytes()
     for damage in (b"", b"no parquet", whole[:-9], whole[: len(whole) // 2], b"\0" * len(whole)):
         (tmp_path / name).write_bytes(damage)
         with pytest.raises(InputError) as caught:
-            parquet.read(tmp_path)
+            read_parquet(tmp_path)
         assert str(caught.value).startswith(f"{tmp_path / name}: this is not Parquet (")
         assert str(caught.value).endswith("; write it again")
 
@@ -180,19 +181,19 @@ def column_of(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
 def test_files_that_do_not_belong_together_are_refused(
     tmp_path: Path, name: str, change: Callable[[pa.Table], pa.Table]
 ) -> None:
-    parquet.write(records()[:1], tmp_path)
+    write_parquet(records()[:1], tmp_path)
     file = tmp_path / f"{name}.parquet"
     pq.write_table(change(pq.read_table(file)), file)
     with pytest.raises(InputError, match="these files are not a ledger") as caught:
-        parquet.read(tmp_path)
+        read_parquet(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path}: ")
     assert str(caught.value).endswith("; name a folder that `ruleout report` wrote")
 
 
 @pytest.mark.parametrize("chosen", [4, -1])
 def test_a_choice_outside_the_grid_is_refused(tmp_path: Path, chosen: int) -> None:
-    parquet.write(records()[:1], tmp_path)
+    write_parquet(records()[:1], tmp_path)
     file = tmp_path / "trials.parquet"
     pq.write_table(column_of("chosen", chosen)(pq.read_table(file)), file)
     with pytest.raises(InputError, match="these files are not a ledger"):
-        parquet.read(tmp_path)
+        read_parquet(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 import ruleout as ro
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments import TABLES, Spec, plan, printed, printed_for, protocol
-from ruleout.experiments.printed import label_of
+from ruleout.experiments.plans import label_of
 from ruleout.methods import PAPER
 from ruleout.models import MODELS
 

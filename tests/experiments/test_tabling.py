@@ -23,8 +23,8 @@ from ruleout.experiments import (
     printed,
     verdict,
 )
-from ruleout.experiments.printed import DATASETS, MODELS, label_of, printed_for
-from ruleout.experiments.verdicts import count, difference
+from ruleout.experiments.plans import DATASETS, MODELS, label_of, printed_for
+from ruleout.experiments.results import count, difference
 from ruleout.methods import approach
 from ruleout.report import TableCell
 

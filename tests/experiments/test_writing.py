@@ -23,7 +23,7 @@ from ruleout.experiments import (
     printed,
     write_report,
 )
-from ruleout.experiments.writing import COLUMNS, accuracies
+from ruleout.experiments.reports import COLUMNS, accuracies
 from ruleout.labels.errors import InputError
 from ruleout.report import render
 

@@ -9,7 +9,7 @@ import typer
 from ruleout.cli.common import friendly
 
 if TYPE_CHECKING:
-    from ruleout.datasets.stock import Stock
+    from ruleout.datasets.registry import Stock
 
 __all__ = ["data"]
 
@@ -37,7 +37,7 @@ def show() -> None:
     for one in survey():
         rows = " + ".join(f"{count:,}" for count in one.rows if count)
         numbers = (rows, f"{one.features:,}", str(one.classes))
-        grid.add_row(one.name, *numbers, _here(one), escape(_where(one)))
+        grid.add_row(one.name, *numbers, _here(one), escape(one.where))
     console = Console()
     console.print(grid, highlight=False)
     console.print(f"\nThe data folder is {escape(str(data_root()))}", highlight=False)
@@ -67,7 +67,7 @@ def fetch(
 def _known(names: list[str]) -> list[str]:
     """Return each name once, before anything is downloaded."""
     from ruleout.datasets import names as every
-    from ruleout.datasets.loading import find
+    from ruleout.datasets.registry import find
 
     for name in names:
         if name != "all":
@@ -81,7 +81,7 @@ def _fetch(name: str) -> None:
 
     one = get(name)
     if one.folder is None:
-        typer.echo(f"{name}: {_where(one)}")
+        typer.echo(f"{name}: {one.where}")
     else:
         count = f"{len(one.files)} file{'s' if len(one.files) > 1 else ''}"
         typer.echo(f"{name}: {count} in {one.folder}, checked")
@@ -91,7 +91,3 @@ def _here(one: Stock) -> str:
     if one.files and not one.present:
         return f"{len(one.files)} of {one.wanted} files"
     return "yes" if one.present else "no"
-
-
-def _where(one: Stock) -> str:
-    return "in scikit-learn" if one.folder is None else f"{one.folder.name}/"

@@ -6,12 +6,10 @@ sha256 of their content, and downloaded when absent; :func:`survey` lists them a
 is in it.
 """
 
-from ruleout.datasets.base import Dataset
+from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.datasets.downloads import data_root
-from ruleout.datasets.errors import DataError
 from ruleout.datasets.inspection import Finding, Findings, inspect
-from ruleout.datasets.loading import load, names
-from ruleout.datasets.stock import Stock, fetch, survey
+from ruleout.datasets.registry import Stock, fetch, load, names, register, survey
 from ruleout.datasets.tables import Table, draw_table, read_table
 
 __all__ = [
@@ -28,5 +26,6 @@ __all__ = [
     "load",
     "names",
     "read_table",
+    "register",
     "survey",
 ]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TypeVar
 
-from ruleout.datasets.errors import DataError
-from ruleout.datasets.registry import DataFile
+from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
-
-__all__ = ["data_root", "obtain", "present"]
 
 T = TypeVar("T")
 
@@ -36,49 +34,79 @@ def data_root() -> Path:
     return cache / "ruleout"
 
 
-def present(entry: DataFile, root: Path) -> Path | None:
-    """Return where a file lies under `root`, None if it is absent; its content is not looked at."""
-    for name in (entry.name, *entry.also):
-        path = root / entry.folder / name
-        if os.path.isfile(path):  # False also where looking is not allowed
-            return path
-    return None
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
 
-
-def obtain(entry: DataFile, root: Path, read: Callable[[Path], T]) -> T:
-    """Read a file under `root`, by whichever of its names; download it first if it is absent.
-
-    `read` raises DataError for a file that is not what it should be; such a download is thrown
-    away.
+    Parameters
+    ----------
+    folder
+        Where it lies under the data root.
+    name
+        Its name, there and at its source.
+    sha256
+        Of the content, after decompression: packing a file again changes nothing. Of a text
+        table: of its cells, one line per row with commas between them, so that spaces, line ends
+        and KEEL's header change nothing. Empty where the content is checked by other means.
+    url
+        The canonical address.
+    most
+        Bytes that the file can take at most, as it is downloaded.
+    shape
+        What the content must be: the sizes of an idx header, the rows and bytes of a CIFAR batch,
+        the rows and columns of a text table.
+    also
+        Other names under which it may lie there.
     """
-    if (there := present(entry, root)) is not None:
-        return read(there)
-    file = root / entry.folder / entry.name
-    try:
-        return _download(entry, file, read)
-    except ImportError:
-        raise _missing(entry, file, "pooch is not installed", "pip install pooch, or ") from None
-    except DataError as error:
-        raise _missing(entry, file, f"what arrived is wrong: {error.problem}") from None
-    except Exception as error:  # the network, the disk: each breaks in ways of its own
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise _missing(entry, file, text if len(text) <= 80 else f"{text[:80]}…") from None
 
+    folder: str
+    name: str
+    sha256: str
+    url: str
+    most: int
+    shape: tuple[int, ...] = ()
+    also: tuple[str, ...] = ()
 
-def _download(entry: DataFile, file: Path, read: Callable[[Path], T]) -> T:
-    """Download under another name, read, and only then give the file its own name."""
-    pooch = import_module("pooch")  # not an import statement: it may be absent
-    fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(file) as out:
-        fetch(entry.url, _Capped(out, entry.most), None)
-        out.flush()
-        return read(Path(out.name))
+    def present(self, root: Path) -> Path | None:
+        """Return where it lies under `root`, None if it is absent; its content is not looked at."""
+        for name in (self.name, *self.also):
+            path = root / self.folder / name
+            if os.path.isfile(path):  # False also where looking is not allowed
+                return path
+        return None
 
+    def obtain(self, root: Path, read: Callable[[Path], T]) -> T:
+        """Read the file under `root`, by whichever of its names; download it first if absent.
 
-def _missing(entry: DataFile, file: Path, why: str, first: str = "") -> DataError:
-    problem = f"the file is missing and cannot be downloaded ({why})"
-    return DataError(problem, f"{first}save {entry.url} in the folder {file.parent}", file=file)
+        `read` raises DataError for a file that is not what it should be; such a download is
+        thrown away.
+        """
+        if (there := self.present(root)) is not None:
+            return read(there)
+        file = root / self.folder / self.name
+        try:
+            return self._download(file, read)
+        except ImportError:
+            raise self._missing(file, "pooch is not installed", "pip install pooch, or ") from None
+        except DataError as error:
+            raise self._missing(file, f"what arrived is wrong: {error.problem}") from None
+        except Exception as error:  # the network, the disk: each breaks in ways of its own
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            raise self._missing(file, text if len(text) <= 80 else f"{text[:80]}…") from None
+
+    def _download(self, file: Path, read: Callable[[Path], T]) -> T:
+        """Download under another name, read, and only then give the file its own name."""
+        pooch = import_module("pooch")  # not an import statement: it may be absent
+        fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(file) as out:
+            fetch(self.url, _Capped(out, self.most), None)
+            out.flush()
+            return read(Path(out.name))
+
+    def _missing(self, file: Path, why: str, first: str = "") -> DataError:
+        problem = f"the file is missing and cannot be downloaded ({why})"
+        return DataError(problem, f"{first}save {self.url} in the folder {file.parent}", file=file)
 
 
 class _Capped:
@@ -86,12 +114,10 @@ class _Capped:
 
     def __init__(self, out: IO[bytes], most: int) -> None:
         self._out, self._left = out, most
+        self.flush = out.flush
 
     def write(self, data: bytes) -> int:
         self._left -= len(data)
         if self._left < 0:
             raise DataError("it is too long")
         return self._out.write(data)
-
-    def flush(self) -> None:
-        self._out.flush()

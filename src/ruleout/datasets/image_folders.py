@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.errors import DataError
+from ruleout.datasets.dataset import DataError
 from ruleout.datasets.table_files import Cells, Columns, check_memory, labelled
 from ruleout.datasets.tables import FILE, Request, Table, locate
 from ruleout.labels.errors import InputError, brief

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.errors import DataError
+from ruleout.datasets.dataset import DataError
 from ruleout.datasets.table_files import check_memory, guess_note, row_names
 from ruleout.datasets.tables import Request, Table, choose, locate
 from ruleout.labels import bits

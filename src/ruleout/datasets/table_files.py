@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 from numpy.typing import NDArray
 
-from ruleout.datasets.errors import DataError
+from ruleout.datasets.dataset import DataError
 from ruleout.datasets.tables import Request, Table, choose
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName, class_names, shown, unknown

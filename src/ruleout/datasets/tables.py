@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.errors import DataError
+from ruleout.datasets.dataset import DataError
 from ruleout.labels.classes import Classes, ClassName, shown
 from ruleout.labels.errors import brief, nearest
 from ruleout.labels.process import Seed

@@ -1,18 +1,11 @@
 """Experiments: the paper's tables as data, run once each, kept in a ledger."""
 
-from ruleout.experiments.driver import drive, work
-from ruleout.experiments.holdings import Holdings, gather
-from ruleout.experiments.ledger import Failure, Ledger
-from ruleout.experiments.pages import page
-from ruleout.experiments.plans import plan
-from ruleout.experiments.printed import TABLES, Printed, printed, printed_for
-from ruleout.experiments.protocols import PROTOCOLS, Protocol, protocol
-from ruleout.experiments.records import Record
-from ruleout.experiments.running import run
-from ruleout.experiments.specs import Spec
-from ruleout.experiments.tabling import PaperTable, paper_tables
-from ruleout.experiments.verdicts import verdict
-from ruleout.experiments.writing import FORMATS, write_report
+from ruleout.experiments.ledger import Failure, Holdings, Ledger, Record, gather
+from ruleout.experiments.plans import TABLES, Printed, plan, printed, printed_for
+from ruleout.experiments.reports import FORMATS, page, write_report
+from ruleout.experiments.results import PaperTable, paper_tables, verdict
+from ruleout.experiments.running import drive, run, work
+from ruleout.experiments.specs import PROTOCOLS, Protocol, Spec, protocol
 
 __all__ = [
     "FORMATS",

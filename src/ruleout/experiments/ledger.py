@@ -1,29 +1,115 @@
 """The ledger: one SQLite file that holds the record of every spec once.
 
 A record is written in one transaction, so it is there whole or not at all, also after kill -9 or
-with several drivers at work. Which task is being worked on is no entry but a lock (see
-:mod:`~ruleout.experiments.claims`), so a killed driver leaves nothing to clean up.
+with several drivers at work. Which task is being worked on is not an entry but a lock on a
+file, so a killed driver leaves nothing to clean up. The same records can be kept as Parquet files.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from ruleout.experiments import claims
-from ruleout.experiments.records import Record
 from ruleout.experiments.specs import Spec
+from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.labels.journal import PATIENCE, keep_a_journal
 
-__all__ = ["RETRIES", "Failure", "Ledger"]
+try:
+    import fcntl
+except ImportError:  # Windows: one driver at a time
+    fcntl = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Record:
+    """The result of one cell.
+
+    Attributes
+    ----------
+    spec
+        What was run.
+    configurations
+        The grid, C settings.
+    chosen
+        ``[T]``: the number of each trial's configuration.
+    estimates, errors
+        ``[T, C]``: the criterion on the rows set aside, and its standard errors; NaN where
+        training diverged.
+    tests
+        ``[T, C]``: the accuracy on the test rows of what was trained to choose from. It chose
+        nothing; it shows what a choice by true labels would have given.
+    accuracy
+        ``[T]``: the accuracy on the test rows of what was chosen, the mean of the last epochs.
+        The number that tables report.
+    epochs
+        ``[E]``: the epochs of the curves.
+    curves
+        ``[T, E]`` by name: ``test`` and ``train`` accuracy (with true labels), and ``loss``.
+    about
+        How it was computed: device, versions, seconds, hash of the data.
+    """
+
+    spec: Spec
+    configurations: list[dict[str, Any]]
+    chosen: NDArray[np.intp]
+    estimates: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    tests: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    epochs: NDArray[np.intp]
+    curves: Mapping[str, NDArray[np.float32]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        """The mean accuracy over trials."""
+        return float(self.accuracy.mean())
+
+    @property
+    def std(self) -> float:
+        """The standard deviation over trials (n-1); NaN for one trial."""
+        return float(self.accuracy.std(ddof=1)) if len(self.accuracy) > 1 else float("nan")
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The chosen configuration, that of the first trial where they differ."""
+        return self.configurations[int(self.chosen[0])]
+
+    @property
+    def estimate(self) -> float:
+        """The criterion of what was chosen, mean over trials."""
+        return float(self.estimates[np.arange(len(self.chosen)), self.chosen].mean())
+
+    @property
+    def oracle(self) -> tuple[float, dict[str, Any]]:
+        """The best mean test accuracy that any one configuration had before choosing, and which.
+
+        True labels decide here, so it is an upper end for judging the choice, never a result.
+        """
+        means = np.where(np.isfinite(self.estimates.mean(0)), self.tests.mean(0), -np.inf)
+        best = int(np.argmax(means))
+        return float(means[best]), self.configurations[best]
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return float(self.about.get("seconds", float("nan")))
+
+    def __repr__(self) -> str:
+        return f"Record({self.spec}: {100 * self.mean:.2f} ± {100 * self.std:.2f})"
+
 
 #: How often a task that failed is tried again.
 RETRIES = 3
@@ -150,11 +236,11 @@ class Ledger:
 
     def claim(self, spec: Spec) -> AbstractContextManager[bool]:
         """Claim a task while the block runs; False where another process has it."""
-        return claims.claim(self._claims, spec.key)
+        return claim(self._claims, spec.key)
 
     def claimed(self) -> set[str]:
         """Return the keys of the tasks that are being worked on just now, by any process."""
-        return claims.claimed(self._claims)
+        return claimed(self._claims)
 
     @property
     def _claims(self) -> Path:
@@ -334,3 +420,242 @@ def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
             for t, line in enumerate(lines)
         ],
     }
+
+
+# ---------------------------------------------------------------------- claims
+
+
+@contextmanager
+def claim(folder: Path, key: str) -> Iterator[bool]:
+    """Claim a task while the block runs; False where another process has it.
+
+    The claim is a lock on a file, which the kernel lets go when its process ends, however it ends.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place, claim(Path(place), "a") as first:
+    ...     with claim(Path(place), "a") as second:
+    ...         print(first, second)
+    True False
+    """
+    if fcntl is None:
+        yield True
+        return
+    handle = _locked(folder / key)
+    if handle is None:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        (folder / key).unlink(missing_ok=True)  # while the lock is held: see _locked
+        os.close(handle)
+        with suppress(OSError):  # others have claims there
+            folder.rmdir()
+
+
+def claimed(folder: Path) -> set[str]:
+    """Return the keys that some process has claimed just now."""
+    if fcntl is None:
+        return set()
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:  # the folder goes with the last claim
+        return set()
+    return {name for name in names if not _free(folder / name)}
+
+
+def _free(file: Path) -> bool:
+    try:
+        handle = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _locked(file: Path) -> int | None:
+    """Return a handle that holds the lock, None where another has it.
+
+    A file that was removed between opening and locking is nobody's; then a new one is made.
+    """
+    while True:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:  # the folder was removed meanwhile
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        with suppress(FileNotFoundError):
+            if os.stat(file).st_ino == os.fstat(handle).st_ino:
+                return handle
+        os.close(handle)
+
+
+# ---------------------------------------------------------------------- Parquet
+
+_FILES = ("cells", "trials", "configurations", "curves")
+
+
+def write_parquet(
+    records: Sequence[Record], folder: str | Path, *, curves: bool = True
+) -> list[Path]:
+    """Write records to a folder; the same records always give the same files.
+
+    - ``cells.parquet``: a row for each spec, with all its settings and how it was computed;
+    - ``trials.parquet``: the accuracy and the choice of each trial;
+    - ``configurations.parquet``: the criterion of every configuration in each trial;
+    - ``curves.parquet``: accuracy and loss by epoch.
+
+    Without curves, which are most of it, figures cannot be drawn from the folder.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, table in zip(_FILES, _tables(records, curves), strict=True):
+        made.append(place / f"{name}.parquet")
+        with atomic_write(made[-1]) as out:
+            pq.write_table(table, out, compression="zstd", compression_level=19)
+    return made
+
+
+def _tables(records: Sequence[Record], drawn: bool) -> list[pa.Table]:
+    cells, trials, tried, curves = [], [], [], []
+    for r in records:
+        key = r.spec.key
+        texts = {"configurations": json.dumps(r.configurations), "about": json.dumps(dict(r.about))}
+        cells.append({"key": key} | asdict(r.spec) | texts | {"epochs_kept": r.epochs.tolist()})
+        for t, accuracy in enumerate(r.accuracy):
+            own = {"key": key, "trial": t}
+            trials.append(own | {"accuracy": accuracy, "chosen": int(r.chosen[t])})
+            for c, setting in enumerate(r.configurations):
+                values = {"estimate": r.estimates, "error": r.errors, "test": r.tests}
+                told = own | {"configuration": c} | setting
+                tried.append(told | {name: table[t, c] for name, table in values.items()})
+            for name, lines in r.curves.items() if drawn else ():
+                curves.append(own | {"name": name, "points": lines[t]})
+    points = pa.schema(
+        [("key", pa.string()), ("trial", pa.int64()), ("name", pa.string()),
+         ("points", pa.list_(pa.float32()))]
+    )  # fmt: skip
+    made = [pa.Table.from_pylist(rows) for rows in (cells, trials, tried)]
+    return [*made, pa.Table.from_pylist(curves, points)]
+
+
+def read_parquet(folder: str | Path) -> list[Record]:
+    """Read what :func:`write_parquet` wrote."""
+    place = Path(folder)
+    tables = [_parquet_rows(place / f"{name}.parquet") for name in _FILES]
+    try:
+        cells, *parts = tables
+        grouped = [_by_key(rows) for rows in parts]
+        return [_from_rows(one, *(part.get(one["key"], []) for part in grouped)) for one in cells]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"these files are not a ledger ({type(error).__name__}: {error})",
+            "name a folder that `ruleout report` wrote",
+            file=place,
+        ) from None
+
+
+def _parquet_rows(file: Path) -> list[dict[str, Any]]:
+    if not file.is_file():
+        raise InputError(
+            "the file is missing", "name a ledger, or the folder of its Parquet files", file=file
+        )
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"this is not Parquet ({error})", "write it again", file=file) from None
+    return rows
+
+
+def _by_key(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["key"], []).append(row)
+    return found
+
+
+def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Record:
+    def table(name: str) -> Any:
+        return np.array([row[name] for row in tried], float).reshape(len(trials), -1)
+
+    names = dict.fromkeys(row["name"] for row in curves)
+    made = Record(
+        spec=Spec(**{one.name: cell[one.name] for one in fields(Spec)}),
+        configurations=json.loads(cell["configurations"]),
+        chosen=np.array([row["chosen"] for row in trials], np.intp),
+        estimates=table("estimate"),
+        errors=table("error"),
+        tests=table("test"),
+        accuracy=np.array([row["accuracy"] for row in trials], float),
+        epochs=np.array(cell["epochs_kept"], np.intp),
+        curves={
+            name: np.array([r["points"] for r in curves if r["name"] == name], np.float32)
+            for name in names
+        },
+        about=json.loads(cell["about"]),
+    )
+    if made.estimates.shape != (len(trials), len(made.configurations)):
+        raise ValueError("configurations are missing")
+    if not all(0 <= chosen < len(made.configurations) for chosen in made.chosen):
+        raise ValueError("a choice lies outside the grid")
+    if made.spec.key != cell["key"]:
+        raise ValueError("a key is not that of its settings")
+    return made
+
+
+# ---------------------------------------------------------------------- what ledgers hold
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """The tasks of one ledger or several, each once, and what came of them."""
+
+    specs: tuple[Spec, ...]
+    records: tuple[Record, ...]
+    failures: tuple[Failure, ...] = ()
+
+    def only(self, specs: Sequence[Spec]) -> Holdings:
+        """Return what concerns these tasks."""
+        keys = {spec.key for spec in specs}
+        return Holdings(
+            tuple(spec for spec in self.specs if spec.key in keys),
+            tuple(record for record in self.records if record.spec.key in keys),
+            tuple(one for one in self.failures if one.spec.key in keys),
+        )
+
+
+def gather(*ledgers: str | Path) -> Holdings:
+    """Read ledgers: SQLite files, or folders that :func:`write_parquet` made.
+
+    A task that several ledgers hold counts once; the first record found is taken.
+    """
+    parts = [_held(Path(one)) for one in ledgers]
+    specs = {spec.key: spec for part in parts for spec in part.specs}
+    records = {r.spec.key: r for part in reversed(parts) for r in part.records}
+    failures = {f.spec.key: f for part in parts for f in part.failures if f.spec.key not in records}
+    return Holdings(
+        tuple(specs.values()),
+        tuple(records[key] for key in specs if key in records),
+        tuple(failures.values()),
+    )
+
+
+def _held(path: Path) -> Holdings:
+    if path.is_dir():
+        found = read_parquet(path)
+        return Holdings(tuple(one.spec for one in found), tuple(found))
+    with Ledger(path, make=False) as ledger:
+        return Holdings(tuple(ledger.specs()), tuple(ledger.records()), tuple(ledger.failures()))

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from ruleout.experiments.preparation import Prepared, prepare
-from ruleout.experiments.protocols import protocol
-from ruleout.experiments.records import Record
-from ruleout.experiments.specs import Spec
-from ruleout.selection import Search, refit_chosen, search, set_aside
-from ruleout.training import GridFit
+from ruleout.datasets import Dataset, load
+from ruleout.datasets.registry import find
+from ruleout.experiments.ledger import Ledger, Record
+from ruleout.experiments.specs import Spec, protocol
+from ruleout.labels import draw, size_law
+from ruleout.labels.classes import ClassName
+from ruleout.labels.errors import InputError
+from ruleout.methods import approach
+from ruleout.selection import Search, refit_chosen, search, set_aside, split
+from ruleout.training import GridFit, Trial, Watch, configurations, fit_grid
 
 __all__ = ["run"]
 
@@ -112,3 +128,316 @@ def _about(found: Search, final: GridFit) -> dict[str, Any]:
         "diverged": int((found.grid.diverged > 0).sum()),
         "diverged_final": int((final.diverged > 0).sum()),
     }
+
+
+_TRAINING, _SPLIT, _SETS = range(3)  # what random numbers are for
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What the trials of a spec train on and are measured on."""
+
+    x: NDArray[np.float32]
+    trials: list[Trial]
+    test: Watch
+    train: Watch
+    shape: tuple[int, ...]
+    classes: tuple[ClassName, ...]
+
+
+def stream(seed: int, trial: int, purpose: int) -> int:
+    """Return a seed of its own for each trial and purpose."""
+    return int(np.random.SeedSequence([seed, trial, purpose]).generate_state(1)[0])
+
+
+def prepare(spec: Spec) -> Prepared:
+    """Load the data of a spec, split them and draw label sets; the last few are remembered."""
+    return _prepared(spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed)
+
+
+@lru_cache(maxsize=1)
+def _prepared(
+    dataset: str, law: str, features: str, trials: int, test_share: float, seed: int
+) -> Prepared:
+    data = _loaded(dataset)
+    parts = [_rows(data, test_share, stream(seed, t, _SPLIT)) for t in range(trials)]
+    if features == "standardised":
+        data, parts = _standardised(data, parts)
+    made = [
+        Trial(
+            draw(data.y_train[rows], len(data.classes), law, stream(seed, t, _SETS)),
+            rows,
+            seed=stream(seed, t, _TRAINING),
+        )
+        for t, (rows, _) in enumerate(parts)
+    ]
+    train = Watch([data.y_train[rows] for rows, _ in parts], rows=[rows for rows, _ in parts])
+    if data.test is not None:
+        test = Watch(data.test[1], x=data.test[0])
+    else:
+        test = Watch([data.y_train[rows] for _, rows in parts], rows=[rows for _, rows in parts])
+    return Prepared(data.x_train, made, test, train, data.shape, data.classes)
+
+
+@lru_cache(maxsize=1)
+def _loaded(dataset: str) -> Dataset:
+    return load(dataset)
+
+
+def _rows(data: Dataset, share: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows that train and those that test, the latter only without official ones."""
+    n = len(data.y_train)
+    if data.test is not None:
+        return np.arange(n), np.arange(0)
+    return split(n, share, seed=seed)
+
+
+def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
+    """Scale features by the training rows of each trial, which so gets a copy of its own."""
+    if data.test is not None:
+        mean, std = _moments(data.x_train)
+        x, test = (
+            ((part - mean) / std).astype(np.float32) for part in (data.x_train, data.test[0])
+        )
+        return replace(data, x_train=x, x_test=test), parts
+    n = len(data.y_train)
+    copies, moved = [], []
+    for t, (train, test) in enumerate(parts):
+        mean, std = _moments(data.x_train[train])
+        copies.append(((data.x_train - mean) / std).astype(np.float32))
+        moved.append((train + t * n, test + t * n))
+    y = np.tile(data.y_train, len(parts))
+    return replace(data, x_train=np.concatenate(copies), y_train=y), moved
+
+
+def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation of each feature; a constant one is left as it is."""
+    mean, std = x.mean(0, dtype=np.float64), x.std(0, dtype=np.float64)
+    return mean, np.where(std > 0, std, 1.0)
+
+
+#: What computes a record: ``(spec, device=...)``.
+Run: TypeAlias = Callable[..., Record]
+
+_PAUSE = 0.2  # seconds between looks at what others do
+
+
+def work(
+    ledger: Ledger, specs: Sequence[Spec], *, device: str | None = None, compute: Run = run
+) -> Iterator[Spec]:
+    """Do tasks one after another until none is left to claim; yield each when it is over.
+
+    A task that raises is written down with its error, tried again after the others, and given up
+    after :data:`~ruleout.experiments.ledger.RETRIES` retries.
+    """
+    ledger.add(specs)
+    while True:
+        task = _next(ledger, specs, device, compute)
+        if task is None:
+            return
+        yield task
+
+
+def _next(ledger: Ledger, specs: Sequence[Spec], device: str | None, compute: Run) -> Spec | None:
+    """Do the first task that can be claimed; None where there is none."""
+    for spec in ledger.open(specs):
+        with ledger.claim(spec) as mine:
+            if mine and spec in ledger.open([spec]):  # nobody finished it meanwhile
+                _do(ledger, spec, device, compute)
+                return spec
+    return None
+
+
+def _do(ledger: Ledger, spec: Spec, device: str | None, compute: Run) -> None:
+    try:
+        record = compute(spec, device=device)
+    except Exception as error:  # whatever it is, it is written down and the others go on
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        ledger.fail(spec, f"{text[:500]} ({Path(where.filename).name}, line {where.lineno})")
+    else:
+        ledger.write(record)
+
+
+def drive(
+    path: str | Path,
+    specs: Sequence[Spec],
+    *,
+    device: str | None = None,
+    workers: int = 1,
+    compute: Run = run,
+    seen: Callable[[Ledger], None] | None = None,
+) -> None:
+    """Work through tasks with several processes, and wait for those that others have claimed.
+
+    Parameters
+    ----------
+    path
+        The ledger.
+    specs
+        The tasks.
+    device
+        As for :func:`ruleout.fit_grid`.
+    workers
+        How many processes. One: this one.
+    compute
+        What computes a record; with several workers a function of a module.
+    seen
+        Called with the ledger now and then, to show progress.
+    """
+    with Ledger(path) as ledger:
+        ledger.add(specs)
+        watch = seen or (lambda _: None)
+        watch(ledger)
+        with _helpers(workers, path, specs, device, compute) as alive:
+            while left := ledger.open(specs):
+                if workers == 1:
+                    for _ in work(ledger, specs, device=device, compute=compute):
+                        watch(ledger)
+                elif not alive() and not {spec.key for spec in left} & ledger.claimed():
+                    raise InputError(
+                        f"all workers ended, but {len(left)} tasks are left",
+                        "start again, with fewer workers if the memory is short",
+                    )
+                watch(ledger)
+                time.sleep(_PAUSE)
+        watch(ledger)
+
+
+@contextlib.contextmanager
+def _helpers(
+    count: int, path: str | Path, specs: Sequence[Spec], device: str | None, compute: Run
+) -> Iterator[Callable[[], bool]]:
+    """Start processes that work; they are ended when the block is left, and end with this one."""
+    if count == 1:
+        yield lambda: False
+        return
+    made = multiprocessing.get_context("spawn")  # a fork of a process with threads can hang
+    threads = max(1, torch.get_num_threads() // count)
+    given = (str(path), list(specs), device, compute, os.getpid(), threads)
+    helpers = [made.Process(target=_helper, args=given, daemon=True) for _ in range(count)]
+    for helper in helpers:
+        helper.start()
+    try:
+        yield lambda: any(helper.is_alive() for helper in helpers)
+    finally:
+        for helper in helpers:
+            helper.terminate()
+        for helper in helpers:
+            helper.join()
+
+
+def _helper(
+    path: str, specs: list[Spec], device: str | None, compute: Run, parent: int, threads: int
+) -> None:
+    """Work in a process of its own, which ends with its parent and leaves Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    torch.set_num_threads(threads)
+    with Ledger(path) as ledger:
+        while ledger.open(specs):
+            for _ in work(ledger, specs, device=device, compute=compute):
+                pass
+            time.sleep(_PAUSE)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that started it is gone."""
+    while os.getppid() == parent:
+        time.sleep(_PAUSE)
+    os._exit(1)
+
+
+_STEPS = 20  # of a probe
+_BESIDES = 1.25  # training the choice and measuring, on top of the grid
+
+
+def models(spec: Spec) -> int:
+    """Return how many models a task trains: the grid, and the choice, for every trial.
+
+    >>> models(Spec(dataset="digits", approach="log"))
+    185
+    """
+    return spec.trials * (len(configurations(spec.values)) + 1)
+
+
+def cost(spec: Spec) -> float:
+    """Return the work of a task in units that only compare: more for more and wider rows.
+
+    Approaches that decompose before shuffling walk over pairs instead of rows; PC after shuffling
+    makes k comparisons where others make one.
+    """
+    rows, features, k = _sizes(spec.dataset)
+    width = features + 60.0  # besides the product, a step works on logits
+    if approach(spec.runs).form == "pairs-before":
+        rows *= float(np.arange(1, k) @ size_law(spec.law, k))
+    elif spec.approach.startswith("pc"):
+        width += 20.0 * k
+    return rows * spec.epochs * models(spec) * k * width
+
+
+@cache
+def _sizes(dataset: str) -> tuple[float, int, int]:
+    entry = find(dataset)
+    return float(entry.rows[0]), entry.features, len(entry.classes)
+
+
+def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -> float:
+    """Return about how many seconds tasks will take, one after another.
+
+    What the ledger has timed on such a device tells; for other data sets a few steps are timed.
+    """
+    rates = _rates(ledger.records(), device or "cpu")
+    total = 0.0
+    for spec in specs:
+        kind = spec.dataset, spec.model, spec.epochs
+        if kind not in rates:
+            rates[kind] = _probe(spec, device)
+        total += rates[kind] * cost(spec)
+    return total
+
+
+def _rates(records: Sequence[Record], device: str) -> dict[tuple[str, str, int], float]:
+    """Return seconds per unit of cost for what was timed: data set, model, epochs."""
+    found: dict[tuple[str, str, int], list[float]] = {}
+    for record in records:
+        spec = record.spec
+        if record.about.get("device") == device:
+            times = found.setdefault((spec.dataset, spec.model, spec.epochs), [])
+            times.append(record.seconds / cost(spec))
+    return {kind: median(values) for kind, values in found.items()}
+
+
+def _probe(spec: Spec, device: str | None) -> float:
+    """Time a few steps; return seconds per unit of cost.
+
+    Linear models are timed as they train, the whole grid at once. Of larger ones, which gain
+    little from that, one is timed, and stands for all.
+    """
+    plain = replace(spec, approach="log")
+    data = prepare(plain)
+    whole = spec.model == "linear"
+    rows = min((_STEPS if whole else 4) * spec.batch_size, len(data.trials[0].sets))
+    some = np.arange(rows)
+    trials = [Trial(t.sets[some], _of(t)[some], seed=t.seed) for t in data.trials]
+    grid = configurations(spec.values)
+    times = 1 if whole else len(grid) * len(trials)
+
+    def seconds(epochs: int) -> float:
+        began = time.perf_counter()
+        fit_grid(
+            data.x, trials if whole else trials[:1], approach=plain.runs, model=spec.model,
+            grid=grid if whole else grid[:1], epochs=epochs, batch_size=spec.batch_size,
+            shape=data.shape, device=device, precision=spec.precision,
+        )  # fmt: skip
+        return time.perf_counter() - began
+
+    seconds(1)  # the first run also loads what others find loaded
+    first = seconds(1)
+    epoch = max(seconds(3) - first, 0.0) / 2 or first
+    share = len(data.trials[0].sets) / rows
+    return _BESIDES * times * epoch * spec.epochs * share / cost(plain)
+
+
+def _of(trial: Trial) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.arange(len(trial.sets)) if trial.rows is None else np.asarray(trial.rows)

@@ -21,8 +21,6 @@ from ruleout.testing.cases import (
     shuffled,
 )
 
-__all__ = ["APPROACH_CHECKS", "check_approach"]
-
 
 def _is_single(row: Approach) -> bool:
     return row.form == "pairs-before"

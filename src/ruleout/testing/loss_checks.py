@@ -22,8 +22,6 @@ from ruleout.testing.cases import (
     shuffled,
 )
 
-__all__ = ["LOSS_CHECKS", "check_loss"]
-
 
 def _values(loss: Loss, case: Case) -> Tensor:
     return loss(case.logits, case.excluded)

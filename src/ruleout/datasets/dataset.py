@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.classes import ClassName
-
-__all__ = ["Dataset"]
+from ruleout.labels.errors import InputError
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -66,3 +66,25 @@ class Dataset:
         test = "no test rows" if self.y_test is None else f"{len(self.y_test)} test rows"
         rows = f"{len(self.y_train)} rows of shape {self.shape}"
         return f"Dataset({self.name!r}, {rows}, {len(self.classes)} classes, {test})"
+
+
+class DataError(InputError):
+    """A data file that cannot be used; by default the remedy is to fetch it again.
+
+    Examples
+    --------
+    >>> str(DataError("the file is empty", file="a.gz"))
+    'a.gz: the file is empty; delete it and load again'
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        remedy: str = "delete it and load again",
+        *,
+        file: str | Path | None = None,
+        row: int | None = None,
+        column: object = None,
+        line: int | None = None,
+    ) -> None:
+        super().__init__(problem, remedy, file=file, row=row, column=column, line=line)
