@@ -183,7 +183,7 @@ def test_a_fit_can_go_on_from_another(digits: Any) -> None:
     first = fit_grid(x, sets, grid=GRID, epochs=2)
     more = fit_grid(x, sets, grid=GRID, epochs=1, start=first)
     last = fit_grid(x, sets, grid=GRID, epochs=2, start=more)
-    assert more.state["steps"].tolist() == [9.0]
+    assert more.state.steps.tolist() == [9.0]
     assert same(last, fit_grid(x, sets, grid=GRID, epochs=5))
 
 

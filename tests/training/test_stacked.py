@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import ruleout as ro
 from ruleout.methods import approaches
-from ruleout.training import GridFit, Trial, fit_grid
+from ruleout.training import OPTIMIZERS, GridFit, Trial, fit_grid, register_optimizer
+from training import plain
 from training.plain import plain_loop
 
 K, N, D = 5, 37, 6
@@ -45,22 +48,16 @@ def compare(data: Any, approach: str, model: str, grid: Any, **options: Any) -> 
         plain_loop(x, sets, approach=approach, model=model, configuration=one, **plain_options)
         for one in grid
     ]
-    per_epoch = len(singles[0]) // options["epochs"]
+    epochs = options.pop("epochs")
+    per_epoch = len(singles[0]) // epochs
     dtype = options.pop("dtype", torch.float64)
-    worst = 0.0
-    for epoch in range(1, options["epochs"] + 1):
-        fit = fit_grid(
-            x,
-            sets,
-            approach=approach,
-            model=model,
-            grid=grid,
-            model_options=sizes,
-            precision=str(dtype).removeprefix("torch."),
-            **{**options, "epochs": epoch},
-        )
+    options |= {"approach": approach, "model": model, "grid": grid, "model_options": sizes}
+    options |= {"precision": str(dtype).removeprefix("torch."), "epochs": 1}
+    worst, state = 0.0, None
+    for epoch in range(1, epochs + 1):
+        fit = fit_grid(x, sets, start=state, **options)
         now = [single[epoch * per_epoch - 1] for single in singles]
-        worst = max(worst, largest_difference(fit, now))
+        worst, state = max(worst, largest_difference(fit, now)), fit.state
     return worst
 
 
@@ -84,6 +81,55 @@ def test_they_also_do_so_in_batches_with_a_short_last_one(
 def test_every_optimizer_is_that_of_torch(data: Any, optimizer: str) -> None:
     options = {"epochs": 3, "batch_size": 16, "optimizer": optimizer}
     assert compare(data, "log", "mlp", EIGHT, **options) < 1e-9
+
+
+class SignSGD(torch.optim.Optimizer):
+    """What a user would write for single models."""
+
+    def __init__(self, parameters: Any, lr: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # noqa: ARG002
+        for group in self.param_groups:
+            for p in group["params"]:
+                g = p.grad + group["weight_decay"] * p
+                mean = self.state[p].get("mean", 0) * 0.5 + g
+                self.state[p]["mean"] = mean
+                p -= group["lr"] * mean.sign()
+
+
+@pytest.fixture
+def sign_sgd(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    def step(weights: Tensor, gradient: Tensor, moments: list[Tensor], by: Any) -> None:
+        moments[0].mul_(0.5).add_(gradient.addcmul_(weights, by.decay))
+        weights.addcmul_(moments[0].sign(), by.size, value=-1)
+
+    register_optimizer("sign-sgd", moments=1)(step)
+    monkeypatch.setitem(plain.OPTIMIZERS, "sign-sgd", SignSGD)
+    yield "sign-sgd"
+    del OPTIMIZERS["sign-sgd"]
+
+
+def test_an_optimizer_of_a_user_runs_as_it_is_written(data: Any, sign_sgd: str) -> None:
+    options: dict[str, Any] = {"epochs": 3, "batch_size": 16, "optimizer": sign_sgd}
+    assert compare(data, "log", "mlp", EIGHT, **options) < 1e-9
+
+
+def test_it_does_so_for_large_models_that_have_fused_forms_of_others(sign_sgd: str) -> None:
+    random = np.random.default_rng(0)
+    x, sets = random.normal(size=(8, 700)), ro.draw(random.integers(0, K, 8), classes=K, seed=1)
+    sizes: dict[str, Any] = {"hidden": (100,)}
+    options: dict[str, Any] = {"approach": "log", "model": "mlp", "epochs": 2, "batch_size": 8}
+    options["optimizer"] = sign_sgd
+    fit = fit_grid(x, sets, grid=EIGHT[:2], model_options=sizes, precision="float64", **options)
+    singles = [plain_loop(x, sets, configuration=c, **options, **sizes)[-1] for c in EIGHT[:2]]
+    assert largest_difference(fit, singles) < 1e-9
+
+
+def test_names_of_optimizers_are_taken_once() -> None:
+    with pytest.raises(ValueError, match="an optimizer named 'adam' is registered already"):
+        register_optimizer("adam")
 
 
 def test_the_comparison_sees_a_changed_weight_decay(data: Any) -> None:

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import prod
 from numbers import Integral
@@ -28,7 +28,7 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.methods import approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import PAPER_GRID, GridFit, Trial, configurations, fit_grid
+from ruleout.training import PAPER_GRID, GridFit, State, Trial, configurations, fit_grid
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.nets import dense_layers
@@ -666,7 +666,7 @@ class Course(NamedTuple):
     seed: int
     calls: int  # of fit and partial_fit
     optimizer: str
-    state: dict[str, Any] | None  # what the optimizer remembers; None starts it anew
+    state: State | None  # None starts the optimizer anew
 
     @property
     def order(self) -> int:
@@ -688,19 +688,11 @@ def go_on(
         own = deepcopy(module)
         options |= {"model": lambda *_: own, "model_options": None}
     if course.state is not None and course.optimizer == options["optimizer"]:
-        options["start"] = _resumed(course.state)
+        # The order of the rows has a seed of its own for every call, whatever was counted before.
+        options["start"] = replace(course.state, epochs=0)
     options |= {"grid": [configuration], "epochs": 1, "seed": course.order}
     fit = fit_grid(data.x, [data.trial], **options)
     return Fitted(_module(fit), fit, None)
-
-
-def _resumed(state: dict[str, Any]) -> GridFit:
-    """Wrap the state of an earlier fit, the only part that training goes on from.
-
-    The order of the rows has a seed of its own for every call, whatever was counted before.
-    """
-    none, state = np.zeros((1, 1), np.intp), {**state, "epochs": 0}
-    return GridFit([], {}, none[0], {}, {}, none, none, {}, lambda _: nn.Identity(), state)
 
 
 def _module(fit: GridFit) -> nn.Module:

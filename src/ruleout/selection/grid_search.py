@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -14,8 +14,8 @@ from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief
 from ruleout.selection.criteria import Criterion
 from ruleout.selection.criteria import criterion as find_criterion
-from ruleout.training import GridFit, Stopping, Trial, Watch, fit_grid
-from ruleout.training.validation import check_seed
+from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
+from ruleout.training.validation import as_trials
 
 Rule: TypeAlias = Literal["best", "one-standard-error"]
 
@@ -173,6 +173,8 @@ def search(
     refit: bool = True,
     seed: int = 0,
     watch: Mapping[str, Watch] | None = None,
+    progress: Progress | None = None,
+    refit_progress: Progress | None = None,
     **options: Any,
 ) -> Search:
     """Choose a configuration without true labels, then train it on all rows.
@@ -200,6 +202,9 @@ def search(
         Of the split, the first weights and the batch order; trial t takes seed + t.
     watch
         Measured in both trainings.
+    progress, refit_progress
+        Called with (epochs done, epochs in all) of the grid, and of the refit; where the second is
+        not given, the first is called for both.
     options
         For :func:`ruleout.fit_grid`: approach, model, grid, epochs, device, ...
 
@@ -212,9 +217,8 @@ def search(
     >>> found.configuration
     {'learning_rate': 0.1, 'weight_decay': 1e-05}
     """
-    check_seed(seed)
     judge = criterion if isinstance(criterion, Criterion) else find_criterion(criterion)
-    trials = _with_seeds(sets, seed)
+    trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
     parts = [set_aside(trial, share) for trial in trials]
     kept = [train for train, _ in parts]
     held = Watch(
@@ -229,7 +233,8 @@ def search(
     folder = options.pop("checkpoint", None)
     if folder is not None:
         options["checkpoint"] = Path(folder) / "grid"
-    grid = fit_grid(x, kept, seed=seed, watch=both, stopping=stop, moments=False, **options)
+    options |= {"seed": seed, "progress": progress}
+    grid = fit_grid(x, kept, watch=both, stopping=stop, moments=False, **options)
     estimates, errors = _judged(grid, name, average, stop is not None)
     chosen = _choices(estimates, errors, judge, rule, per_trial, grid)
     final = None
@@ -237,21 +242,11 @@ def search(
         if stop is not None:
             own = grid.stopped[np.arange(len(chosen)), chosen]
             options["epochs"] = max(1, round(float(own.mean())))
-        options |= {"seed": seed, "watch": watch}
+        options |= {"watch": watch, "progress": refit_progress or progress}
         if folder is not None:
             options["checkpoint"] = Path(folder) / "refit"
         final = refit_chosen(x, trials, chosen, grid, **options)
     return Search(grid, judge, estimates, errors, chosen, final)
-
-
-def _with_seeds(sets: Any, seed: int) -> list[Trial]:
-    """Return trials that know their seed."""
-    listed = [sets] if isinstance(sets, LabelSets) else list(sets)
-    trials = [one if isinstance(one, Trial) else Trial(one) for one in listed]
-    return [
-        trial if trial.seed is not None else replace(trial, seed=seed + place)
-        for place, trial in enumerate(trials)
-    ]
 
 
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:

@@ -2,16 +2,21 @@
 
 from ruleout.training.batches import Trial
 from ruleout.training.device import PRECISIONS
-from ruleout.training.engine import fit_grid
-from ruleout.training.grid_fit import GridFit, fingerprint
+from ruleout.training.engine import Progress, fit_grid
+from ruleout.training.grid_fit import GridFit, State, fingerprint
 from ruleout.training.grids import PAPER_GRID, configurations
+from ruleout.training.optimizers import OPTIMIZERS, OptimizerKind, register_optimizer
 from ruleout.training.stack import Stopping
 from ruleout.training.watches import Watch, hits
 
 __all__ = [
+    "OPTIMIZERS",
     "PAPER_GRID",
     "PRECISIONS",
     "GridFit",
+    "OptimizerKind",
+    "Progress",
+    "State",
     "Stopping",
     "Trial",
     "Watch",
@@ -19,4 +24,5 @@ __all__ = [
     "fingerprint",
     "fit_grid",
     "hits",
+    "register_optimizer",
 ]

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from ruleout.models import build
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import find_device, find_precision, matmul, threads
-from ruleout.training.grid_fit import GridFit, run_record
+from ruleout.training.grid_fit import GridFit, State, run_record
 from ruleout.training.grids import Grid, configurations, loss_options, with_options
 from ruleout.training.nets import dense_layers, pays_to_stack
 from ruleout.training.optimizers import check_optimizer
@@ -44,6 +44,9 @@ from ruleout.training.validation import (
     check_start,
 )
 from ruleout.training.watches import Watch, features_of
+
+#: Called after every epoch with (epochs done, epochs in all), summed over the stacks of a fit.
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 def fit_grid(
@@ -68,9 +71,9 @@ def fit_grid(
     stack: int | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 30.0,
-    start: GridFit | None = None,
+    start: GridFit | State | None = None,
     moments: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> GridFit:
     """Train a grid of configurations for several trials, all models stacked in one program.
 
@@ -116,11 +119,12 @@ def fit_grid(
     checkpoint, checkpoint_seconds
         A folder. Started again with the same arguments after a crash, the run goes on from there.
     start
-        A fit to go on from: weights, moments, and the order of the epochs that would have followed.
+        A fit, or its state, to go on from: weights, moments, and the order of the epochs that would
+        have followed.
     moments
         Keep what another fit needs to go on from this one; never with `stopping`.
     progress
-        Called with (epochs done, epochs in all), summed over stacks.
+        Called after every epoch with (epochs done, epochs in all), summed over stacks.
 
     Returns
     -------
@@ -174,10 +178,10 @@ def fit_grid(
             features, trials, row, configs, modules, check_optimizer(optimizer), epochs,
             batch_size, dtype, compute, where, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
-            start.state if start is not None else {}, moments and stopping is None,
+            start.state if isinstance(start, GridFit) else start, moments and stopping is None,
         )  # fmt: skip
         if start is not None:
-            check_start(start, run)
+            check_start(run)
         together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
         record = run_record(run, model, precision, planned, x, seed)
@@ -201,7 +205,7 @@ def _train(
     run: Run,
     planned: Plan,
     saved: Checkpoint | None,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> list[tuple[Block, Trained]]:
     """Train block after block; one that does not fit the memory is cut in two."""
     todo = list(planned.blocks)
@@ -239,7 +243,7 @@ def _train_block(
     saved: Checkpoint | None,
     before: int,
     every: int,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
 ) -> Trained:
     stack = Stack(run, block.trials, block.models)
     if saved is not None:
@@ -268,7 +272,6 @@ def _collect(
             out[list(block.trials), block.models] = part
         return out
 
-    before = int(run.start.get("epochs", 0))
     trained = [one for _, one in done]
     first = trained[0]
     curves = {name: np.full((*shape, len(epochs)), np.nan) for name in first.history}
@@ -277,13 +280,17 @@ def _collect(
         steps[list(block.trials)] = one.steps
         for name, values in one.history.items():  # shorter where all lost their patience
             curves[name][list(block.trials), block.models, : values.shape[-1]] = values.numpy()
-    tensors = [
-        {name: whole([one.tensors[place][name] for one in trained]) for name in found}
-        for place, found in enumerate(first.tensors)
-    ]
+    weights = {name: whole([one.weights[name] for one in trained]) for name in first.weights}
+    state = None
+    if first.moments is not None:
+        moments = [
+            {name: whole([(one.moments or [])[place][name] for one in trained]) for name in found}
+            for place, found in enumerate(first.moments)
+        ]
+        state = State(weights, moments, steps, run.epochs + (run.start.epochs if run.start else 0))
     return GridFit(
         configurations=[dict(one) for one in run.grid],
-        weights={name: whole([one.weights[name] for one in trained]) for name in first.weights},
+        weights=weights,
         epochs=epochs,
         history={n: v for n, v in curves.items() if not n.endswith(" error")},
         errors={n.removesuffix(" error"): v for n, v in curves.items() if n.endswith(" error")},
@@ -291,7 +298,5 @@ def _collect(
         stopped=whole([one.stopped for one in trained]).numpy(),
         record=record,
         fresh=fresh,
-        state={"tensors": tensors, "steps": steps, "epochs": before + run.epochs}
-        if tensors
-        else {},
+        state=state,
     )

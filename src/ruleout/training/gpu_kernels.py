@@ -78,17 +78,17 @@ def _update(
     tl.store(P + at, p, keep)
 
 
-def update(name: str, p: Tensor, g: Tensor, moments: Sequence[Tensor], by: Rates) -> None:
+def update(kind: str, p: Tensor, g: Tensor, moments: Sequence[Tensor], by: Rates) -> None:
     """Move a parameter ``[T, C, ...]`` by its gradient, the first ``A`` trials."""
     active, models = by.size.shape
     n = p[0, 0].numel()
     m, v = moments if moments else (p, p)
     block = 1024
     grid = (triton.cdiv(n, block) * active * models,)
-    _update[grid](p, g, m, v, *by, by.size.stride(0), n, models, BETA1, BETA2, name, block)
+    _update[grid](p, g, m, v, *by, by.size.stride(0), n, models, BETA1, BETA2, kind, block)
 
 
-# ---------------------------------------------------------------------- perceptrons
+# ---------------------------------------------------------------------- perceptrons, Triton
 
 
 @triton.jit
@@ -163,6 +163,37 @@ def turned(x: Tensor, exact: bool) -> Tensor:
     return out
 
 
+# ---------------------------------------------------------------------- CUDA sources
+
+#: Called with the numbers of blocks and of threads, the arguments, and the bytes a block shares.
+Kernel: TypeAlias = Callable[..., None]
+
+
+@cache
+def _compiled(
+    file: str,
+    name: str,
+    values: tuple[tuple[str, str], ...],
+    device: torch.device,
+    only: str | None = None,
+    shared: int = 0,
+) -> Kernel | None:
+    """Return a kernel of a CUDA source; None where torch finds no compiler (or `CUDA_HOME`).
+
+    `values` are for names that the source leaves open; `only` is the one architecture that it is
+    for; a block shares `shared` bytes.
+    """
+    source = files("ruleout.training").joinpath(file).read_text()
+    head = "".join(f"#define {key} {value}\n" for key, value in values)
+    try:
+        with torch.cuda.device(device):
+            kernel = torch.cuda._compile_kernel(head + source, name, compute_capability=only)
+            kernel.set_shared_memory_config(shared)
+    except (AttributeError, OSError, RuntimeError):
+        return None
+    return kernel  # type: ignore[no-any-return]
+
+
 _HOPPER = 9  # whose instructions `fused_adam.cu` needs
 _ROWS, _COLUMNS = 64, {False: 160, True: 80}  # of a tile; exact products need more registers
 _STAGES, _BATCH, _THREADS = 2, 32, 128
@@ -174,7 +205,7 @@ def ready(device: torch.device) -> bool:
 
 
 def _down(device: torch.device) -> Kernel | None:
-    return compiled("mlp_backward.cu", "down", (("EXACT", str(int(not tf32()))),), device)
+    return _compiled("mlp_backward.cu", "down", (("EXACT", str(int(not tf32()))),), device)
 
 
 def down(hidden: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
@@ -191,13 +222,15 @@ def down(hidden: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]
     return grads
 
 
-def move(name: str, weights: Tensor, grad: Product, moments: Sequence[Tensor], by: Rates) -> bool:
-    """Move ``[A, C, out, width]`` by a gradient that is never written down; False: not served."""
+def move(
+    weights: Tensor, grad: Product, moments: Sequence[Tensor], by: Rates, decoupled: bool
+) -> bool:
+    """Move ``[A, C, out, width]`` by Adam, AdamW if `decoupled`; False: not served."""
     slope, x = grad
     (trials, rows, batch), columns, exact = slope.shape, x.shape[-1], not tf32()
-    if name == "sgd" or batch % 4 or columns % 4:
+    if batch % 4 or columns % 4:
         return False
-    kernel = _move(exact, name == "adamw", weights.device)
+    kernel = _adam_kernel(exact, decoupled, weights.device)
     if kernel is None:
         return False
     tiles = -(-rows // _ROWS) * -(-columns // _COLUMNS[exact])
@@ -208,11 +241,10 @@ def move(name: str, weights: Tensor, grad: Product, moments: Sequence[Tensor], b
 
 
 def _shared(exact: bool) -> int:
-    """Return the bytes that a block shares."""
     return 4 * _STAGES * _BATCH * (_ROWS + (1 + exact) * _COLUMNS[exact])
 
 
-def _move(exact: bool, adamw: bool, device: torch.device) -> Kernel | None:
+def _adam_kernel(exact: bool, decoupled: bool, device: torch.device) -> Kernel | None:
     if torch.cuda.get_device_capability(device)[0] != _HOPPER:
         return None
     columns = _COLUMNS[exact]
@@ -224,7 +256,7 @@ def _move(exact: bool, adamw: bool, device: torch.device) -> Kernel | None:
         "STAGES": _STAGES,
         "THREADS": _THREADS,
         "EXACT": int(exact),
-        "ADAMW": int(adamw),
+        "ADAMW": int(decoupled),
         "BETA1": BETA1,
         "BETA2": BETA2,
         "WGMMA": f'"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32 "',
@@ -233,43 +265,4 @@ def _move(exact: bool, adamw: bool, device: torch.device) -> Kernel | None:
         **{f"IN{i}": f'"%{count + i}"' for i in range(6)},
     }
     given = tuple((key, str(value)) for key, value in values.items())
-    return compiled("fused_adam.cu", "move", given, device, "90a", _shared(exact))
-
-
-#: Called with the numbers of blocks and of threads, the arguments, and the bytes a block shares.
-Kernel: TypeAlias = Callable[..., None]
-
-
-@cache
-def compiled(
-    file: str,
-    name: str,
-    values: tuple[tuple[str, str], ...],
-    device: torch.device,
-    only: str | None = None,
-    shared: int = 0,
-) -> Kernel | None:
-    """Return a kernel of a CUDA source; None where torch finds no compiler (or `CUDA_HOME`).
-
-    Parameters
-    ----------
-    file, name
-        Of the source in this folder, and of the kernel.
-    values
-        Names that the source leaves open.
-    device
-        For which.
-    only
-        The one architecture that the source is for; None: any.
-    shared
-        Bytes that a block shares.
-    """
-    source = files("ruleout.training").joinpath(file).read_text()
-    head = "".join(f"#define {key} {value}\n" for key, value in values)
-    try:
-        with torch.cuda.device(device):
-            kernel = torch.cuda._compile_kernel(head + source, name, compute_capability=only)
-            kernel.set_shared_memory_config(shared)
-    except (AttributeError, OSError, RuntimeError):
-        return None
-    return kernel  # type: ignore[no-any-return]
+    return _compiled("fused_adam.cu", "move", given, device, "90a", _shared(exact))

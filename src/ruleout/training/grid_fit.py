@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,34 @@ from ruleout.version import __version__
 
 if TYPE_CHECKING:
     from ruleout.training.stack import Plan, Run
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class State:
+    """Where training stands, so that another fit can go on: ``fit_grid(start=state)``.
+
+    Attributes
+    ----------
+    weights
+        By name as in the module's ``state_dict``, each ``[T, C, ...]``.
+    moments
+        What the optimizer remembers: two such mappings for Adam, none for SGD.
+    steps
+        ``[T]``: how many steps each trial has taken.
+    epochs
+        How many epochs; the order of the rows goes on after them.
+    """
+
+    weights: Mapping[str, Tensor]
+    moments: Sequence[Mapping[str, Tensor]]
+    steps: NDArray[np.float64]
+    epochs: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(T, C)``."""
+        trials, models = next(iter(self.weights.values())).shape[:2]
+        return trials, models
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +73,8 @@ class GridFit:
         ``[T, C]``: the epoch whose weights were kept: the last, or the best with `patience`.
     record
         How it was trained: approach, model, optimizer, seeds, device, precision, versions, time.
+    state
+        What another fit needs to go on from this one; None with `stopping` or ``moments=False``.
     """
 
     configurations: list[Configuration]
@@ -55,8 +85,8 @@ class GridFit:
     diverged: NDArray[np.intp]
     stopped: NDArray[np.intp]
     record: dict[str, Any]
-    fresh: Callable[[int], nn.Module] = field(repr=False)
-    state: dict[str, Any] = field(default_factory=dict, repr=False)
+    fresh: Callable[[int], nn.Module]
+    state: State | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,17 +120,21 @@ class GridFit:
         def own(values: Any) -> Any:
             return values[range(len(places)), places.tolist()][:, None]
 
-        kept = self.state.get("tensors", ())  # nothing where moments were not kept
-        tensors = [{n: own(v) for n, v in found.items()} for found in kept]
+        def each(named: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: own(values) for name, values in named.items()}
+
+        weights, state = each(self.weights), self.state
+        if state is not None:
+            state = replace(state, weights=weights, moments=[each(one) for one in state.moments])
         return replace(
             self,
             configurations=[self.configurations[int(places[0])]],
-            weights={name: own(value) for name, value in self.weights.items()},
-            history={name: own(value) for name, value in self.history.items()},
-            errors={name: own(value) for name, value in self.errors.items()},
+            weights=weights,
+            history=each(self.history),
+            errors=each(self.errors),
             diverged=own(self.diverged),
             stopped=own(self.stopped),
-            state={**self.state, "tensors": tensors} if tensors else {},
+            state=state,
         )
 
     def __repr__(self) -> str:
@@ -168,7 +202,9 @@ def run_record(
         )
         if watch.rate is not None:
             _digest(hidden, ["rate", watch.rate])
-    _digest(hidden, run.start)
+    if run.start is not None:
+        tensors = [run.start.weights, *run.start.moments]
+        _digest(hidden, ["tensors", "steps", "epochs", tensors, run.start.steps, run.start.epochs])
     told["key"] = hidden.hexdigest()
     if run.trials[0].rate is not None:
         told["learned_from"] = "every answer"

@@ -1,4 +1,4 @@
-r"""Adam, AdamW and SGD, with a learning rate and a weight decay for every stacked model.
+r"""Optimizers, with a learning rate and a weight decay for every stacked model.
 
 Parameters are ``[T, C, ...]``: trials, then configurations. Adam is that of the paper: weight decay
 is added to the gradient (L2), :math:`\beta = (0.9, 0.999)`, :math:`\epsilon = 10^{-8}`.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import product
+from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -42,28 +43,100 @@ class Product(NamedTuple):
     slope: Tensor  # [A, C · out, B]
     x: Tensor  # [A, B, width]
 
-    def value(self) -> Tensor:
-        """Multiply."""
-        return torch.bmm(self.slope, self.x)
+
+#: ``(weights, gradient, moments, rates)``: moves the weights, in place.
+Step: TypeAlias = Callable[[Tensor, Tensor, list[Tensor], Rates], None]
+#: The same; False where it cannot serve what it is given.
+Fused: TypeAlias = Callable[[Tensor, Tensor, list[Tensor], Rates], bool]
+
+
+def _plain_factors(steps: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.ones_like(steps), torch.full_like(steps, EPSILON)
+
+
+def _adam_factors(steps: Tensor) -> tuple[Tensor, Tensor]:
+    root = (1 - BETA2**steps).sqrt()
+    return root / (1 - BETA1**steps), EPSILON * root
+
+
+@dataclass(frozen=True)
+class OptimizerKind:
+    """A kind of optimizer: its step, and faster forms of the same step where there are any.
+
+    Attributes
+    ----------
+    step
+        ``(weights, gradient, moments, by)``, all ``[A, C, ...]`` but `by`, whose ``size`` (the
+        learning rate times its factor), ``epsilon``, ``decay`` (weight decay) and ``shrink``
+        (1 - learning rate · weight decay) broadcast against them. Moves weights and moments in
+        place; the gradient may be overwritten.
+    moments
+        How many tensors of the shape of the weights it remembers, all zero at first.
+    factors
+        The number of the step, float64 ``[..., A]`` from 1, to the factor of the learning rate and
+        to epsilon; Adam's bias corrections, for example.
+    fused_cpu, fused_gpu
+        The step for large models on a CPU, and by a Triton kernel; None: there is none.
+    fused_product
+        The step of a first layer by a gradient that is never written down, by a CUDA kernel.
+    """
+
+    step: Step
+    moments: int = 0
+    factors: Callable[[Tensor], tuple[Tensor, Tensor]] = _plain_factors
+    fused_cpu: Fused | None = None
+    fused_gpu: Fused | None = None
+    fused_product: Callable[[Tensor, Product, list[Tensor], Rates], bool] | None = None
+
+
+#: The optimizers by name.
+OPTIMIZERS: dict[str, OptimizerKind] = {}
+
+
+def register_optimizer(
+    name: str,
+    *,
+    moments: int = 0,
+    factors: Callable[[Tensor], tuple[Tensor, Tensor]] = _plain_factors,
+) -> Callable[[Step], Step]:
+    """Enter an optimizer's step under a name; see :class:`OptimizerKind` for what it is given.
+
+    Without fused forms it runs as it is written, on every device and for models of every size.
+
+    Examples
+    --------
+    >>> @register_optimizer("sign-sgd")
+    ... def sign_sgd(weights, gradient, moments, by):
+    ...     weights.mul_(by.shrink).addcmul_(gradient.sign_(), by.size, value=-1)
+    >>> OPTIMIZERS.pop("sign-sgd").moments
+    0
+    """
+    if name in OPTIMIZERS:
+        raise ValueError(f"an optimizer named {name!r} is registered already; choose another name")
+
+    def enter(step: Step) -> Step:
+        OPTIMIZERS[name] = OptimizerKind(step, moments, factors)
+        return step
+
+    return enter
+
+
+def check_optimizer(name: str) -> str:
+    """Return the name, or say what the names are."""
+    if name not in OPTIMIZERS:
+        say = f"the optimizers are {', '.join(OPTIMIZERS)}"
+        raise ValueError(f"unknown optimizer {name!r}; {nearest(name, OPTIMIZERS, say)}")
+    return name
 
 
 @dataclass
 class Optimizer:
-    """Moments of all parameters, and the update.
-
-    Attributes
-    ----------
-    name
-        ``adam``, ``adamw`` or ``sgd``.
-    moments
-        For each parameter a list of tensors of its shape: two for Adam, none for SGD.
-    """
+    """The moments of all parameters (a list for each), and the step."""
 
     name: str
     moments: list[list[Tensor]] = field(default_factory=list)
 
     def start(self, parameters: Sequence[Tensor]) -> None:
-        """Set all moments to zero."""
         count = OPTIMIZERS[self.name].moments
         self.moments = [[torch.zeros_like(p) for _ in range(count)] for p in parameters]
 
@@ -71,58 +144,32 @@ class Optimizer:
         self, place: int, parameter: Tensor, at: At, grad: Tensor | Product, by: Rates
     ) -> None:
         """Move ``parameter[at]``, number `place` of all; `grad` is overwritten."""
-        trials, models = at
+        (trials, models), kind = at, OPTIMIZERS[self.name]
         own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
         weights, moments = parameter[at], [moment[at] for moment in self.moments[place]]
         if isinstance(grad, Product):
-            from ruleout.training.gpu_kernels import (
-                move,  # needs Triton, as those who give products
-            )
-
-            if move(self.name, weights, grad, moments, own):
+            if kind.fused_product is not None and kind.fused_product(weights, grad, moments, own):
                 return
-            grad = grad.value().view_as(weights)
-        fused = _kernel() if parameter.is_cuda else None
-        if fused is not None:
-            fused(self.name, weights, grad, moments, own)
-            return
-        if moments and weights[0, 0].numel() >= _LARGE and hasattr(torch, "_fused_adam_"):
-            _one_by_one(self.name, weights, grad, moments, own)
+            grad = torch.bmm(grad.slope, grad.x).view_as(weights)
+        fused = kind.fused_gpu if weights.is_cuda else kind.fused_cpu
+        if fused is not None and fused(weights, grad, moments, own):
             return
         wide = (...,) + (None,) * (parameter.ndim - 2)
-        OPTIMIZERS[self.name].step(weights, grad, moments, Rates(*(rate[wide] for rate in own)))
+        kind.step(weights, grad, moments, Rates(*(rate[wide] for rate in own)))
 
 
-@cache
-def _kernel() -> Callable[..., None] | None:
-    """Return the fused update, where Triton is there."""
-    try:
-        from ruleout.training.gpu_kernels import update
-    except ImportError:
-        return None
-    return update
+def rates(name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor) -> Rates:
+    """Return the rates of many steps at once, all in float64.
+
+    `steps` ``[..., A]`` counts the steps of each active trial from 1, `learning_rate` and `decay`
+    are ``[C]``; `size` is ``[..., A, C]`` and `epsilon` is ``[..., A, 1]``.
+    """
+    factor, epsilon = OPTIMIZERS[name].factors(steps)
+    size = factor.unsqueeze(-1) * learning_rate
+    return Rates(size, epsilon.unsqueeze(-1), decay, 1 - learning_rate * decay)
 
 
-_LARGE = 1 << 16  # weights of a model from which torch's own kernel for one model pays
-_LATE = torch.tensor(1e12)  # a step at which Adam's bias corrections are 1: the rates hold them
-
-
-def _one_by_one(name: str, p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
-    """Move large models one after another, each in a single pass of torch's fused Adam."""
-    sizes, epsilons, decays = by.size.tolist(), by.epsilon.tolist(), by.decay.tolist()
-    if name == "adamw":
-        _shrink(p, by)
-        decays = [0.0] * len(decays)
-    for t, c in product(range(len(p)), range(p.shape[1])):
-        torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls
-            [p[t, c]], [g[t, c]], [moments[0][t, c]], [moments[1][t, c]], [], [_LATE],
-            lr=sizes[t][c], beta1=BETA1, beta2=BETA2, weight_decay=decays[c],
-            eps=epsilons[t][0], amsgrad=False, maximize=False,
-        )  # fmt: skip
-
-
-def _shrink(p: Tensor, by: Rates) -> None:
-    p.mul_(by.shrink[(...,) + (None,) * (p.ndim - 2)])
+# ---------------------------------------------------------------------- plain steps
 
 
 def _adam(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
@@ -147,41 +194,65 @@ def _sgd(p: Tensor, g: Tensor, _moments: list[Tensor], by: Rates) -> None:
     p.addcmul_(g.addcmul_(p, by.decay), by.size, value=-1)
 
 
-class _Kind(NamedTuple):
-    moments: int
-    step: Callable[[Tensor, Tensor, list[Tensor], Rates], None]
+# ---------------------------------------------------------------------- fused steps
+
+_LARGE = 1 << 16  # weights of a model from which torch's own kernel for one model pays
+_LATE = torch.tensor(1e12)  # a step at which Adam's bias corrections are 1: the rates hold them
 
 
-OPTIMIZERS = {"adam": _Kind(2, _adam), "adamw": _Kind(2, _adamw), "sgd": _Kind(0, _sgd)}
+def _one_by_one(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates, *, decoupled: bool) -> bool:
+    """Move large models one after another, each in a single pass of torch's fused Adam."""
+    if p[0, 0].numel() < _LARGE or not hasattr(torch, "_fused_adam_"):
+        return False
+    sizes, epsilons, decays = by.size.tolist(), by.epsilon.tolist(), by.decay.tolist()
+    if decoupled:
+        p.mul_(by.shrink[(...,) + (None,) * (p.ndim - 2)])
+        decays = [0.0] * len(decays)
+    for t, c in product(range(len(p)), range(p.shape[1])):
+        torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls
+            [p[t, c]], [g[t, c]], [moments[0][t, c]], [moments[1][t, c]], [], [_LATE],
+            lr=sizes[t][c], beta1=BETA1, beta2=BETA2, weight_decay=decays[c],
+            eps=epsilons[t][0], amsgrad=False, maximize=False,
+        )  # fmt: skip
+    return True
 
 
-def check_optimizer(name: str) -> str:
-    """Return the name, or say what the names are."""
-    if name not in OPTIMIZERS:
-        say = f"the optimizers are {', '.join(OPTIMIZERS)}"
-        raise ValueError(f"unknown optimizer {name!r}; {nearest(name, OPTIMIZERS, say)}")
-    return name
+@cache
+def _gpu_kernels() -> ModuleType | None:
+    try:
+        from ruleout.training import gpu_kernels
+    except ImportError:  # no Triton
+        return None
+    return gpu_kernels
 
 
-def rates(name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor) -> Rates:
-    """Return the rates of many steps at once.
+def _by_triton(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates, *, kind: str) -> bool:
+    kernels = _gpu_kernels()
+    if kernels is not None:
+        kernels.update(kind, p, g, moments, by)
+    return kernels is not None
 
-    Parameters
-    ----------
-    name
-        Of the optimizer.
-    steps
-        float64 ``[..., A]``: the number of the step, from 1, of each active trial.
-    learning_rate, decay
-        float64 ``[C]``.
 
-    Returns
-    -------
-    Rates
-        `size` is ``[..., A, C]`` and `epsilon` is ``[..., A, 1]``, all in float64.
-    """
-    corrected = OPTIMIZERS[name].moments == 2
-    root = (1 - BETA2**steps).sqrt() if corrected else torch.ones_like(steps)
-    first = 1 - BETA1**steps if corrected else torch.ones_like(steps)
-    size = (root / first).unsqueeze(-1) * learning_rate
-    return Rates(size, EPSILON * root.unsqueeze(-1), decay, 1 - learning_rate * decay)
+def _by_product(
+    p: Tensor, grad: Product, moments: list[Tensor], by: Rates, *, decoupled: bool
+) -> bool:
+    kernels = _gpu_kernels()
+    return kernels is not None and bool(kernels.move(p, grad, moments, by, decoupled))
+
+
+def _adam_kind(step: Step, kind: str, decoupled: bool) -> OptimizerKind:
+    return OptimizerKind(
+        step,
+        moments=2,
+        factors=_adam_factors,
+        fused_cpu=partial(_one_by_one, decoupled=decoupled),
+        fused_gpu=partial(_by_triton, kind=kind),
+        fused_product=partial(_by_product, decoupled=decoupled),
+    )
+
+
+OPTIMIZERS |= {
+    "adam": _adam_kind(_adam, "adam", decoupled=False),
+    "adamw": _adam_kind(_adamw, "adamw", decoupled=True),
+    "sgd": OptimizerKind(_sgd, fused_gpu=partial(_by_triton, kind="sgd")),
+}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ruleout.methods import Approach
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import cache_size, room
+from ruleout.training.grid_fit import State
 from ruleout.training.grids import Configuration, loss_options, with_options
 from ruleout.training.loss_gradient import Slopes
 from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
@@ -60,7 +61,7 @@ class Run:
     watches: Mapping[str, tuple[Watch, Features]]
     recorded: frozenset[int]
     stopping: Stopping | None = None
-    start: Mapping[str, Any] = field(default_factory=dict)  # moments and steps to go on from
+    start: State | None = None
     moments: bool = True  # keep them for another fit
 
 
@@ -71,7 +72,7 @@ class Trained(NamedTuple):
     history: dict[str, Tensor]  # [T, C, E]
     diverged: Tensor  # [T, C]
     stopped: Tensor  # [T, C]
-    tensors: list[dict[str, Tensor]]  # the last parameters, then moments: to go on from
+    moments: list[dict[str, Tensor]] | None  # to go on from
     steps: NDArray[np.float64]  # [T]
 
 
@@ -108,7 +109,7 @@ class Stack:
         self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
         self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
-        self.before = int(run.start.get("epochs", 0))  # of the fit that this one goes on from
+        self.before = run.start.epochs if run.start else 0  # of the fit that this one goes on from
         self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
         self.history: dict[str, list[Tensor]] = {}
         self._steps = torch.tensor(self.schedule.steps, device=run.device).unsqueeze(1)
@@ -137,16 +138,15 @@ class Stack:
     def _resume(self) -> None:
         """Take weights, moments and steps from an earlier fit, if the run has one."""
         start = self.run.start
-        if not start:
+        if start is None:
             return
-        tensors = [self.net.parameters, *zip(*self.optimizer.moments, strict=True)]
-        for place, stacked in enumerate(tensors):
-            for name, view in self.net.named(list(stacked)).items():
-                source = start["tensors"][place][name]
-                view.copy_(source[self.trials][:, self.models])
+        stacked = [self.net.parameters, *zip(*self.optimizer.moments, strict=True)]
+        for tensors, known in zip(stacked, [start.weights, *start.moments], strict=True):
+            for name, view in self.net.named(list(tensors)).items():
+                view.copy_(known[name][self.trials][:, self.models])
         for name, buffer in self.net.buffers.items():
-            buffer.copy_(start["tensors"][0][name][self.trials[0], self.models.start])
-        self.steps_before = np.asarray(start["steps"], float)[self.trials]
+            buffer.copy_(start.weights[name][self.trials[0], self.models.start])
+        self.steps_before = np.asarray(start.steps, float)[self.trials]
 
     # ------------------------------------------------------------------ epochs
 
@@ -275,16 +275,12 @@ class Stack:
         buffers = {name: value[None, None] for name, value in kept.items()}
         ended = torch.full_like(self.diverged, self.epoch)
         moments = zip(*self.optimizer.moments, strict=True)
-        both = (self.net.parameters, *moments) if self.run.moments else ()
-        tensors = [self.net.named(list(stacked)) for stacked in both]
-        if tensors:
-            tensors[0] |= {name: value[None, None] for name, value in self.net.buffers.items()}
         return Trained(
             _to_cpu({**self.net.named(source), **buffers}),
             {name: torch.stack(kept, -1).cpu() for name, kept in self.history.items()},
             self.diverged.cpu(),
             (self.best.epoch if self.best else ended).cpu(),
-            [_to_cpu(found) for found in tensors],
+            [_to_cpu(self.net.named(list(one))) for one in moments] if self.run.moments else None,
             self.steps_before,
         )
 

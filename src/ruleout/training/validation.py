@@ -13,7 +13,6 @@ from torch import Tensor, bfloat16
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.training.batches import Trial
-from ruleout.training.grid_fit import GridFit
 from ruleout.training.optimizers import OPTIMIZERS
 
 if TYPE_CHECKING:
@@ -196,10 +195,10 @@ def check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None
         raise ValueError(f"stopping asks for {stopping.monitor!r}, which is not measured; {say}")
 
 
-def check_start(start: GridFit, run: Run) -> None:
-    """Raise where a fit cannot go on from another."""
-    trials, models = len(run.trials), len(run.grid)
-    if not start.state:
+def check_start(run: Run) -> None:
+    """Raise where a run cannot go on from what it was given."""
+    start, trials, models = run.start, len(run.trials), len(run.grid)
+    if start is None:
         raise ValueError(
             "start kept nothing to go on from; fit with moments=True, without stopping"
         )
@@ -208,7 +207,7 @@ def check_start(start: GridFit, run: Run) -> None:
             f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
             f"{trials} × {models}; go on with the same trials and grid"
         )
-    known = {name: tuple(value.shape[2:]) for name, value in start.state["tensors"][0].items()}
+    known = {name: tuple(value.shape[2:]) for name, value in start.weights.items()}
     wanted = {name: tuple(value.shape) for name, value in run.modules[0].state_dict().items()}
-    if known != wanted or len(start.state["tensors"]) != 1 + OPTIMIZERS[run.optimizer].moments:
+    if known != wanted or len(start.moments) != OPTIMIZERS[run.optimizer].moments:
         raise ValueError("start is of another model or optimizer; go on with the same")
