@@ -57,17 +57,17 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "inf",
         lambda: _fit(_with(np.inf)),
-        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; mend it, scale the features, or use precision='float64'",
+        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; fix it, scale the features, or use precision='float64'",
     ),
     (
         "a number beyond float32",
         lambda: _fit(_with(1e300)),
-        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; mend it, scale the features, or use precision='float64'",
+        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; fix it, scale the features, or use precision='float64'",
     ),
     (
         "inf in float64",
         lambda: _fit(_with(-np.inf), precision="float64"),
-        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; mend it, or drop the row",
+        "row 2, column 1: X holds infinity (inf) or a number beyond its precision; fix it, or drop the row",
     ),
     (
         "NaN to predict",

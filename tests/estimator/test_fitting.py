@@ -41,12 +41,22 @@ def test_a_random_state_makes_fits_repeatable(state: Any) -> None:
 
 
 def test_the_default_takes_at_least_2000_steps_and_100_epochs() -> None:
-    from ruleout.estimator.classifier import epochs_of
+    assert RuleOutClassifier()._epochs(30) == 2000
+    assert RuleOutClassifier()._epochs(2560) == 200
+    assert RuleOutClassifier()._epochs(60_000) == 100
+    assert RuleOutClassifier(epochs=7)._epochs(30) == 7
 
-    assert epochs_of(RuleOutClassifier(), 30) == 2000
-    assert epochs_of(RuleOutClassifier(), 2560) == 200
-    assert epochs_of(RuleOutClassifier(), 60_000) == 100
-    assert epochs_of(RuleOutClassifier(epochs=7), 30) == 7
+
+def test_progress_is_told_stage_by_stage() -> None:
+    told: list[tuple[str, int, int]] = []
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, epochs=2)
+    clf.fit(X, SETS, progress=lambda *now: told.append(now))
+    assert told == [
+        ("searching 2 configurations", 1, 2),
+        ("searching 2 configurations", 2, 2),
+        ("training the choice on all rows", 1, 2),
+        ("training the choice on all rows", 2, 2),
+    ]
 
 
 @pytest.mark.parametrize("k", [2, 1000])

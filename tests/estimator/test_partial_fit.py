@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch import nn
 
 from ruleout.estimator import RuleOutClassifier
-from ruleout.estimator.classifier import Course
+from ruleout.estimator.classifier import TrainingState
 
 
 def _whole(**parameters: Any) -> RuleOutClassifier:
@@ -39,9 +39,9 @@ def test_a_fit_goes_on_where_it_ended() -> None:
 
 
 def test_every_call_walks_in_another_order() -> None:
-    seeds = {Course(3, calls, "adam", None).order for calls in range(50)}
+    seeds = {TrainingState(3, calls, "adam", None).order for calls in range(50)}
     assert len(seeds) == 50
-    assert Course(3, 0, "adam", None).order == 3
+    assert TrainingState(3, 0, "adam", None).order == 3
 
 
 def test_calls_are_repeatable() -> None:

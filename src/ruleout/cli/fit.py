@@ -141,7 +141,7 @@ def fit(
         target, weight = table.labels if label else table.sets, None
     clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
     with as_notes(), watching() as progress:
-        clf._fit(table.x, target, weight, progress=progress)
+        clf.fit(table.x, target, weight, progress=progress)
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
 

@@ -6,7 +6,6 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import prod
 from numbers import Integral
@@ -18,23 +17,44 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from ruleout.estimator.inputs import check_x, check_x_y, row_weights
+from ruleout.estimator.inputs import TrainingData, check_finite, row_weights
 from ruleout.estimator.scorers import unbiased_accuracy
-from ruleout.estimator.targets import Target, check_rows, class_array, known_target, per_row, target
-from ruleout.labels import LabelSets
+from ruleout.estimator.targets import (
+    Target,
+    check_rows,
+    class_array,
+    holds_sets,
+    known_target,
+    per_row,
+    target,
+)
 from ruleout.labels.errors import InputError, brief
-from ruleout.methods import approach
+from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import PAPER_GRID, GridFit, State, Trial, configurations, fit_grid
+from ruleout.training import PAPER_GRID, GridFit, configurations, fit_grid
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.nets import dense_layers
 from ruleout.training.optimizers import check_optimizer
 
-__all__ = ["RuleOutClassifier"]
+Array = NDArray[np.float64]
+
+#: Called with what is being trained, epochs done, and epochs in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+_EPOCHS, _STEPS = 100, 2000
+
+
+class Judged(NamedTuple):
+    """A criterion on the rows that were held out."""
+
+    name: str
+    estimate: float
+    standard_error: float
 
 
 class Resolved(NamedTuple):
@@ -51,112 +71,23 @@ class Resolved(NamedTuple):
     before: Array  #: ``[n]``: of the label among all classes, before what was ruled out is used
 
 
-class Predicting:
-    """The methods of a fitted classifier; the fitted attributes come with `fit`."""
+class TrainingState(NamedTuple):
+    """Where training stands, so that it can go on."""
 
-    module_: nn.Module
-    classes_: NDArray[Any]
-    device: Any
+    seed: int
+    calls: int  # of fit and partial_fit
+    optimizer: str
+    moments: dict[str, Any] | None  # what the optimizer remembers; None starts it anew
 
-    def _logits(self, X: Any) -> Tensor:
-        """Return ``[n, k]`` in float64.
-
-        Linear models and perceptrons are evaluated in float64, so that a row's result does not
-        depend on the rows beside it; other models in the precision they were trained in.
-        """
-        x = check_x(self, X)
-        module = self.module_
-        if dense_layers(module) is not None:
-            module = deepcopy(module).double()
-        if self.device is not None:
-            module = deepcopy(module).to(find_device(self.device, "float32"))
-        return module_logits(module, x).double()
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most likely class of each row."""
-        places = self._logits(X).argmax(-1).numpy()
-        return np.asarray(self.classes_[places])
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, ``[n, k]``, in the order of ``classes_``."""
-        return np.asarray(self._logits(X).softmax(-1).numpy())
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithm of each probability, ``[n, k]``."""
-        return np.asarray(self._logits(X).log_softmax(-1).numpy())
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the logits, ``[n, k]``; of two classes the second minus the first, ``[n]``."""
-        logits = self._logits(X).numpy()
-        return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; of sets its unbiased estimate, which needs no true label.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            One label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
-        sample_weight
-            One weight per row.
-        """
-        return unbiased_accuracy(self, X, y, sample_weight)
-
-    def resolve(self, X: Any, sets: Any = None, *, likelihood: Any = None) -> Resolved:
-        """Return the most likely class among each row's candidates, with its probability.
-
-        Parameters
-        ----------
-        X
-            Rows.
-        sets
-            What was ruled out for each: label sets, a table of 0 and 1, or answers.
-        likelihood
-            ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
-            all that was said about a row is for each class, up to a constant. The confidence of
-            the model is set first, by the one factor of its logits that makes all of it likeliest:
-            who learns from wrong answers is right more often than sure.
-        """
-        logits = self._logits(X)
-        evidence = self._evidence(sets, likelihood, logits)
-        factor = 1.0 if likelihood is None else _confidence(logits, evidence)
-        left = (factor * logits + evidence).log_softmax(-1)
-        best, places = left.max(-1)
-        before = logits.log_softmax(-1).gather(-1, places.unsqueeze(-1)).squeeze(-1)
-        labels = np.asarray(self.classes_[places.numpy()])
-        return Resolved(labels, best.exp().numpy(), before.exp().numpy())
-
-    def _evidence(self, sets: Any, likelihood: Any, like: Tensor) -> Tensor:
-        """Return what is added to the logits: minus infinity for what sets rule out."""
-        if (sets is None) == (likelihood is None):
-            raise ValueError("resolve takes sets or a likelihood; give one of the two")
-        if likelihood is None:
-            known = known_target(per_row(sets, len(like))[0], self.classes_)
-            check_rows(len(like), known)
-            excluded = torch.from_numpy(known.excluded)
-            return torch.zeros_like(like).masked_fill(excluded, -torch.inf)
-        found = torch.as_tensor(np.asarray(likelihood, float))
-        if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
-            raise ValueError(
-                f"likelihood has shape {tuple(found.shape)}, or a row without any class; "
-                f"give {tuple(like.shape)} logarithms"
-            )
-        return found
+    @property
+    def order(self) -> int:
+        """The seed of the next walk over rows: another one for every call."""
+        if self.calls == 0:
+            return self.seed
+        return int(np.random.SeedSequence([self.seed, self.calls]).generate_state(1)[0])
 
 
-def _confidence(logits: Tensor, evidence: Tensor) -> float:
-    """Return the factor of the logits under which the evidence is likeliest, the one nearest 1."""
-    factors = sorted(np.geomspace(1 / 16, 16, 65).tolist(), key=lambda f: abs(np.log(f)))
-    likely = torch.stack(
-        [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
-    )
-    best = likely >= likely.max() - 1e-9 * len(logits)  # rounding decides nothing
-    return float(factors[int(best.double().argmax())])
-
-
-class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
     r"""A classifier that learns from what each example is *not*.
 
     Parameters
@@ -304,7 +235,9 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
 
     # ------------------------------------------------------------------ learning
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, progress: Progress | None = None
+    ) -> Self:
         """Train on what was ruled out.
 
         Parameters
@@ -319,22 +252,25 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         sample_weight
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
+        progress
+            Called after every epoch with what is being trained, epochs done, and epochs in all.
         """
-        return self._fit(X, y, sample_weight)
-
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, progress: Progress | None = None
-    ) -> Self:
-        """Fit, and tell `progress` what is being trained, epochs done and epochs in all."""
-        data = self._data(X, y, sample_weight, reset=True)
-        options = self._options(X, data)
-        options["epochs"] = epochs_of(self, len(data.sets))
-        options["progress"] = progress or (printer() if self.verbose else None)
-        seed = seed_of(self.random_state)
-        found = train(data, grid_of(self), held_of(self), seed=seed, **options)
+        data = self._training_data(X, y, sample_weight, reset=True)
+        options = self._engine_options(X, data)
+        options["epochs"] = self._epochs(len(data.sets))
+        seed = _seed(self.random_state)
+        options |= {"grid": self._grid(), "seed": seed}
+        choosing = self._choosing()
+        tell = progress or (_print_tenths() if self.verbose else None)
+        options["progress"] = _stages(tell, len(options["grid"]) if choosing else 0)
+        found = search(data.x, [data.trial], **choosing, **options) if choosing else None
+        final = fit_grid(data.x, [data.trial], **options) if found is None else found.final
+        assert final is not None
+        module = _trained(final)
         self.classes_ = data.classes
-        keep(self, found, Course(seed, 1, self.optimizer, found.fit.state))
-        keep_search(self, found.found)
+        self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
+        if found is not None:
+            self._keep_search(found)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -354,20 +290,70 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
             raise InputError(
                 "class_weight='balanced' needs all rows at once", "give partial_fit a dictionary"
             )
-        course = getattr(self, "_course", None)
-        data = self._data(X, y, sample_weight, reset=course is None, named=classes, part=True)
-        options = self._options(X, data)
-        if course is None:
-            course, known = Course(seed_of(self.random_state), 0, self.optimizer, None), None
-            self.classes_, configuration = data.classes, base_of(self)
+        first = not hasattr(self, "_state")
+        data = self._training_data(X, y, sample_weight, reset=first, named=classes, part=True)
+        options = self._engine_options(X, data)
+        if first:
+            state = TrainingState(_seed(self.random_state), 0, self.optimizer, None)
         else:
-            known = self.module_
-            configuration = base_of(self) if self.grid is None else self.configuration_
-        found = go_on(data, configuration, known, course, **options)
-        keep_on(self, found, course)
+            state, own = self._state, deepcopy(self.module_)
+            options |= {"model": lambda *_: own, "model_options": None}
+        if state.moments is not None and state.optimizer == options["optimizer"]:
+            options["start"] = _resumed(state.moments)
+        tuned = not first and self.grid is not None
+        options["grid"] = [self.configuration_ if tuned else self._base()]
+        fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
+        module = _trained(fit)
+        before = None if first else (self.n_iter_, self.history_, self.record_)
+        self.classes_ = data.classes
+        now = TrainingState(state.seed, state.calls + 1, self.optimizer, fit.state)
+        self._keep(module, fit, now)
+        if before is not None:
+            self._add_to(*before)
         return self
 
-    def _data(
+    def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
+        """Keep a trained model; what was judged or read before no longer holds."""
+        self.module_ = module
+        self.configuration_ = dict(fit.configurations[0])
+        self.history_ = {"epoch": fit.epochs, "loss": fit.history["loss"][0, 0]}
+        self.n_iter_ = int(fit.epochs[-1])
+        self.record_ = fit.record
+        self._state = state
+        for name in ("criterion_", "search_", "search_history_", "reading_"):
+            self.__dict__.pop(name, None)
+
+    def _add_to(self, epochs: int, history: Mapping[str, Any], record: Mapping[str, Any]) -> None:
+        """Count one more walk after those before it."""
+        self.n_iter_ = epochs + 1
+        self.history_ = {
+            "epoch": np.append(history["epoch"], self.n_iter_),
+            "loss": np.append(history["loss"], self.history_["loss"]),
+        }
+        both = record["data"] + self.record_["data"]  # of all rows ever seen, in their order
+        self.record_ |= {"model": record["model"], "epochs": self.n_iter_, "seed": self._state.seed}
+        self.record_["data"] = sha256(both.encode()).hexdigest()
+
+    def _keep_search(self, found: Search) -> None:
+        grid, place = found.grid, int(found.chosen[0])
+        self.criterion_ = Judged(found.criterion.name, *found.estimate)
+        tried = {n: np.array([one[n] for one in grid.configurations]) for n in found.configuration}
+        self.search_ = tried | {
+            "estimate": found.estimates[0],
+            "standard_error": found.errors[0],
+            "epochs": grid.stopped[0],
+            "diverged": grid.diverged[0],
+        }
+        name = f"held out/{found.criterion.name}"
+        self.search_history_ = {
+            "epoch": grid.epochs,
+            "estimate": grid.history[name][0, place],
+            "standard_error": grid.errors[name][0, place],
+        }
+
+    # ------------------------------------------------------------------ what is handed in
+
+    def _training_data(
         self,
         X: Any,
         y: Any,
@@ -376,16 +362,35 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         reset: bool,
         named: Any = None,
         part: bool = False,
-    ) -> Data:
-        """Check everything that is handed in; leave out rows that say or weigh nothing."""
-        x, y, rate = check_x_y(self, X, y, reset=reset)
+    ) -> TrainingData:
+        rate = None
+        if y is None or not holds_sets(y):
+            if hasattr(X, "shape") and hasattr(y, "__len__"):
+                check_rows(X.shape[0], y, "label")
+            x, y = self._checked(X, y, reset=reset)
+        else:
+            x = self._checked(X, reset=reset)
+            y, rate = per_row(y, x.shape[0])
+            check_rows(x.shape[0], y)
         if part and not reset:
             known = Target(known_target(y, self._same(named)), self.classes_)
         else:
             known = target(y, self.classes if named is None else named, whole=not part)
         known = known._replace(rate=rate)
         weight = row_weights(known, sample_weight, self.class_weight)
-        return used(Data(x, known.sets, weight, known.classes, rate))
+        return TrainingData(x, known.sets, weight, known.classes, rate).used()
+
+    def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
+        """Bring X to the dtype of the training, as rows of finite numbers."""
+        if isinstance(X, np.ndarray) and X.ndim > 2:
+            X = X.reshape(len(X), -1)
+        kind = np.float64 if self.precision == "float64" else np.float32
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = validate_data(
+                self, X, *y, reset=reset, accept_sparse="csr", dtype=kind, ensure_all_finite=False
+            )
+        check_finite(found[0] if y else found, getattr(self, "feature_names_in_", None))
+        return found
 
     def _same(self, named: Any) -> NDArray[Any]:
         """Return the known classes; raise if a later call names others."""
@@ -395,18 +400,209 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
             )
         return self.classes_
 
-    def _options(self, X: Any, data: Data) -> dict[str, Any]:
-        """Return what the engine is told, with the shape of an example settled."""
-        options = engine_options(self)
-        wide = isinstance(X, np.ndarray) and X.ndim > 2
-        shape = options["shape"] or (X.shape[1:] if wide else data.x.shape[1:])
+    # ------------------------------------------------------------------ what the engine is told
+
+    def _engine_options(self, X: Any, data: TrainingData) -> dict[str, Any]:
+        """Return what :func:`ruleout.fit_grid` is told besides data, grid, epochs and seed."""
+        if not isinstance(self.model, str) and not callable(self.model):
+            say = (
+                f"name one of {', '.join(MODELS)}, or give a function (shape, classes) → nn.Module"
+            )
+            raise InputError(f"model is {brief(self.model)}", say)
+        if not isinstance(self.approach, str):
+            raise InputError(f"approach is {brief(self.approach)}", "name one of ro.approaches()")
+        images = isinstance(X, np.ndarray) and X.ndim > 2
+        shape = () if self.shape is None else tuple(self.shape)
+        options = {
+            "approach": find_approach(self.approach),
+            "model": self.model,
+            "batch_size": _whole("batch_size", self.batch_size),
+            "optimizer": check_optimizer(self.optimizer),
+            "shape": shape or tuple((X if images else data.x).shape[1:]),
+            "model_options": self._model_options(),
+            "device": self.device,
+            "precision": self.precision,
+        }
+        self._check_model(options, data)
+        return options
+
+    def _check_model(self, options: Mapping[str, Any], data: TrainingData) -> None:
+        """Say early what a user's own model gets wrong, and what CLPL loses."""
+        shape, k = options["shape"], len(data.classes)
         if prod(shape) != data.x.shape[1]:
             raise InputError(
                 f"X has {data.x.shape[1]} features, but shape={shape} holds {prod(shape)}",
                 "make them agree",
             )
-        check_model(options, shape, len(data.classes))
-        return options | {"shape": shape}
+        convex = options["approach"].name == "clpl"
+        if isinstance(self.model, str) and not convex:
+            return
+        module = build(self.model, shape, k, seed=0, **options["model_options"])
+        if not isinstance(self.model, str):
+            _check_own(module, shape, k)
+        layers = dense_layers(module)
+        if convex and (layers is None or len(layers) > 1):
+            warnings.warn(
+                "CLPL is convex in a linear model only; with this one its guarantee is gone",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _model_options(self) -> dict[str, Any]:
+        """Return the options of the model; one of ours must have them."""
+        options = dict(self.model_options or {})
+        if self.hidden is not None:
+            options["hidden"] = tuple(_whole("hidden", width) for width in np.ravel(self.hidden))
+        if isinstance(self.model, str) and self.model in MODELS:
+            known = list(inspect.signature(MODELS[self.model]).parameters)[2:]
+            for name in options:
+                if name not in known:
+                    say = f"its options are {', '.join(known)}" if known else "it has none"
+                    if name == "hidden":
+                        say = "hidden layers belong to model='mlp'"
+                    raise InputError(f"model {self.model!r} has no option {brief(name)}", say)
+        return options
+
+    def _epochs(self, n: int) -> int:
+        """Return the number of epochs: 100, or more where rows are few.
+
+        Adam moves a weight by at most about the learning rate in a step, so a small table needs
+        many epochs to get anywhere: with the default rate of 1e-3, scikit-learn's checks (30 to 300
+        rows) are learned in 2,000 steps and not in 500, and iris from one ruled-out class per row
+        has a test accuracy of 0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of
+        4 splits).
+        """
+        if self.epochs is not None:
+            return _whole("epochs", self.epochs)
+        per_epoch = -(-n // _whole("batch_size", self.batch_size))
+        return max(_EPOCHS, -(-_STEPS // per_epoch))
+
+    def _base(self) -> dict[str, Any]:
+        """Return the configuration that the parameters themselves make."""
+        options = {} if self.approach_options is None else self.approach_options
+        if not isinstance(options, Mapping):
+            raise InputError(f"approach_options is {brief(options)}", "give a dictionary or None")
+        base = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
+        return configurations([base | dict(options)])[0]
+
+    def _grid(self) -> list[dict[str, Any]]:
+        """Return the configurations; what a grid does not name is as the parameters say."""
+        base, grid = self._base(), self.grid
+        if grid is None:
+            return [base]
+        if isinstance(grid, str) and grid == "paper":
+            return configurations({**base, **PAPER_GRID})
+        if isinstance(grid, Mapping):
+            return configurations({**base, **grid})
+        if isinstance(grid, (list, tuple)) and all(isinstance(one, Mapping) for one in grid):
+            return configurations([{**base, **one} for one in grid])
+        raise InputError(f"grid is {brief(grid)}", "say 'paper', or give a dictionary of lists")
+
+    def _choosing(self) -> dict[str, Any] | None:
+        """Return how rows held out choose, or None where there is nothing to choose."""
+        if self.grid is None and not self.early_stopping:
+            return None
+        share = self.validation_fraction
+        if not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise InputError(
+                f"validation_fraction is {brief(share)}", "give a share between 0 and 1"
+            )
+        if self.rule not in ("best", "one-standard-error"):
+            raise InputError(
+                f"unknown rule {brief(self.rule)}", "say 'best' or 'one-standard-error'"
+            )
+        patience = _whole("patience", self.patience) if self.early_stopping else None
+        choosing = {"criterion": self.criterion, "share": float(share), "rule": self.rule}
+        return choosing | {"patience": patience}
+
+    # ------------------------------------------------------------------ predicting
+
+    def _logits(self, X: Any) -> Tensor:
+        """Return ``[n, k]`` in float64.
+
+        Linear models and perceptrons are evaluated in float64, so that a row's result does not
+        depend on the rows beside it; other models in the precision they were trained in.
+        """
+        check_is_fitted(self, "module_")
+        x, module = self._checked(X, reset=False), self.module_
+        if dense_layers(module) is not None:
+            module = deepcopy(module).double()
+        if self.device is not None:
+            module = deepcopy(module).to(find_device(self.device, "float32"))
+        return module_logits(module, x).double()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most likely class of each row."""
+        places = self._logits(X).argmax(-1).numpy()
+        return np.asarray(self.classes_[places])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, ``[n, k]``, in the order of ``classes_``."""
+        return np.asarray(self._logits(X).softmax(-1).numpy())
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of each probability, ``[n, k]``."""
+        return np.asarray(self._logits(X).log_softmax(-1).numpy())
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the logits, ``[n, k]``; of two classes the second minus the first, ``[n]``."""
+        logits = self._logits(X).numpy()
+        return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; of sets its unbiased estimate, which needs no true label.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        y
+            One label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
+        sample_weight
+            One weight per row.
+        """
+        return unbiased_accuracy(self, X, y, sample_weight)
+
+    def resolve(self, X: Any, sets: Any = None, *, likelihood: Any = None) -> Resolved:
+        """Return the most likely class among each row's candidates, with its probability.
+
+        Parameters
+        ----------
+        X
+            Rows.
+        sets
+            What was ruled out for each: label sets, a table of 0 and 1, or answers.
+        likelihood
+            ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
+            all that was said about a row is for each class, up to a constant. The confidence of
+            the model is set first, by the one factor of its logits that makes all of it likeliest:
+            who learns from wrong answers is right more often than sure.
+        """
+        logits = self._logits(X)
+        evidence = self._evidence(sets, likelihood, logits)
+        factor = 1.0 if likelihood is None else _confidence(logits, evidence)
+        left = (factor * logits + evidence).log_softmax(-1)
+        best, places = left.max(-1)
+        before = logits.log_softmax(-1).gather(-1, places.unsqueeze(-1)).squeeze(-1)
+        labels = np.asarray(self.classes_[places.numpy()])
+        return Resolved(labels, best.exp().numpy(), before.exp().numpy())
+
+    def _evidence(self, sets: Any, likelihood: Any, like: Tensor) -> Tensor:
+        """Return what is added to the logits: minus infinity for what sets rule out."""
+        if (sets is None) == (likelihood is None):
+            raise ValueError("resolve takes sets or a likelihood; give one of the two")
+        if likelihood is None:
+            known = known_target(per_row(sets, len(like))[0], self.classes_)
+            check_rows(len(like), known)
+            excluded = torch.from_numpy(known.excluded)
+            return torch.zeros_like(like).masked_fill(excluded, -torch.inf)
+        found = torch.as_tensor(np.asarray(likelihood, float))
+        if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
+            raise ValueError(
+                f"likelihood has shape {tuple(found.shape)}, or a row without any class; "
+                f"give {tuple(like.shape)} logarithms"
+            )
+        return found
 
     # ------------------------------------------------------------------ keeping
 
@@ -427,6 +623,7 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         """
         from ruleout.estimator.model_folder import save
 
+        check_is_fitted(self, "module_")
         save(self, path, getattr(self, "reading_", {}) if reading is None else reading)
 
     def export(self, path: str | Path) -> None:
@@ -437,126 +634,22 @@ class RuleOutClassifier(Predicting, ClassifierMixin, BaseEstimator):  # type: ig
         """
         from ruleout.estimator.onnx_export import export
 
-        export(self, path)
+        check_is_fitted(self, "module_")
+        export(self.module_, self.classes_, self.record_, path)
 
 
-_EPOCHS, _STEPS = 100, 2000
-
-
-def epochs_of(clf: Any, n: int) -> int:
-    """Return the number of epochs: 100, or more where rows are few.
-
-    Adam moves a weight by at most about the learning rate in a step, so a small table needs many
-    epochs to get anywhere: with the default rate of 1e-3, scikit-learn's checks (30 to 300 rows)
-    are learned in 2,000 steps and not in 500, and iris from one ruled-out class per row has a test
-    accuracy of 0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits).
-    """
-    if clf.epochs is not None:
-        return int(_whole("epochs", clf.epochs))
-    per_epoch = -(-n // int(_whole("batch_size", clf.batch_size)))
-    return max(_EPOCHS, -(-_STEPS // per_epoch))
-
-
-def seed_of(random_state: Any) -> int:
-    """Return the seed: a whole number as it is, else one drawn from the random state."""
+def _seed(random_state: Any) -> int:
+    """Return a whole number as it is, else one drawn from the random state."""
     if isinstance(random_state, Integral):
         check_random_state(random_state)  # raises for a negative one
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def base_of(clf: Any) -> dict[str, Any]:
-    """Return the configuration that the parameters themselves make."""
-    options = {} if clf.approach_options is None else clf.approach_options
-    if not isinstance(options, Mapping):
-        raise InputError(f"approach_options is {brief(options)}", "give a dictionary or None")
-    base = {"learning_rate": clf.learning_rate, "weight_decay": clf.weight_decay}
-    return configurations([base | dict(options)])[0]
-
-
-def grid_of(clf: Any) -> list[dict[str, Any]]:
-    """Return the configurations; what a grid does not name is as the classifier says."""
-    base, grid = base_of(clf), clf.grid
-    if grid is None:
-        return [base]
-    if isinstance(grid, str) and grid == "paper":
-        return configurations({**base, **PAPER_GRID})
-    if isinstance(grid, Mapping):
-        return configurations({**base, **grid})
-    if isinstance(grid, (list, tuple)) and all(isinstance(one, Mapping) for one in grid):
-        return configurations([{**base, **one} for one in grid])
-    raise InputError(f"grid is {brief(grid)}", "say 'paper', or give a dictionary of lists")
-
-
-def held_of(clf: Any) -> Held | None:
-    """Return how rows held out choose, or None where there is nothing to choose."""
-    if clf.grid is None and not clf.early_stopping:
-        return None
-    share = clf.validation_fraction
-    if not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise InputError(f"validation_fraction is {brief(share)}", "give a share between 0 and 1")
-    if clf.rule not in ("best", "one-standard-error"):
-        raise InputError(f"unknown rule {brief(clf.rule)}", "say 'best' or 'one-standard-error'")
-    patience = int(_whole("patience", clf.patience)) if clf.early_stopping else None
-    return Held(clf.criterion, float(share), clf.rule, patience)
-
-
-def engine_options(clf: Any) -> dict[str, Any]:
-    """Return what :func:`ruleout.fit_grid` is told besides data, grid, epochs and seed."""
-    if not isinstance(clf.model, str) and not callable(clf.model):
-        say = f"name one of {', '.join(MODELS)}, or give a function (shape, classes) → nn.Module"
-        raise InputError(f"model is {brief(clf.model)}", say)
-    if not isinstance(clf.approach, str):
-        raise InputError(f"approach is {brief(clf.approach)}", "name one of ro.approaches()")
-    return {
-        "approach": approach(clf.approach),
-        "model": clf.model,
-        "batch_size": int(_whole("batch_size", clf.batch_size)),
-        "optimizer": check_optimizer(clf.optimizer),
-        "shape": None if clf.shape is None else tuple(clf.shape),
-        "model_options": model_options(clf),
-        "device": clf.device,
-        "precision": clf.precision,
-    }
-
-
-def _whole(name: str, value: Any) -> Integral:
+def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InputError(f"{name} is {brief(value)}", "give a whole number of at least 1")
-    return value
-
-
-def model_options(clf: Any) -> dict[str, Any]:
-    """Return the options of the model, where it is one of ours those that it has."""
-    options = dict(clf.model_options or {})
-    if clf.hidden is not None:
-        options["hidden"] = tuple(int(_whole("hidden", width)) for width in np.ravel(clf.hidden))
-    if isinstance(clf.model, str) and clf.model in MODELS:
-        known = list(inspect.signature(MODELS[clf.model]).parameters)[2:]
-        for name in options:
-            if name not in known:
-                say = f"its options are {', '.join(known)}" if known else "it has none"
-                if name == "hidden":
-                    say = "hidden layers belong to model='mlp'"
-                raise InputError(f"model {clf.model!r} has no option {brief(name)}", say)
-    return options
-
-
-def check_model(options: Mapping[str, Any], shape: tuple[int, ...], k: int) -> None:
-    """Build the model once, to say early what a user's own gets wrong, and what CLPL loses."""
-    convex = options["approach"].name == "clpl"
-    if isinstance(options["model"], str) and not convex:
-        return
-    module = build(options["model"], shape, k, seed=0, **options["model_options"])
-    if not isinstance(options["model"], str):
-        _check_own(module, shape, k)
-    layers = dense_layers(module)
-    if convex and (layers is None or len(layers) > 1):
-        warnings.warn(
-            "CLPL is convex in a linear model only; with this one its guarantee is gone",
-            UserWarning,
-            stacklevel=2,
-        )
+    return int(value)
 
 
 def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
@@ -576,126 +669,7 @@ def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
         )
 
 
-#: Called with what is being trained, epochs done, and epochs in all.
-Progress: TypeAlias = Callable[[str, int, int], None]
-
-
-class Data(NamedTuple):
-    """What a classifier is trained on."""
-
-    x: Any  # [n, d]: an array or a CSR matrix
-    sets: LabelSets
-    weight: NDArray[np.float64] | None
-    classes: NDArray[Any]
-    rate: NDArray[np.float64] | None = None  # where answers made the sets
-
-    @property
-    def trial(self) -> Trial:
-        """The same for the engine."""
-        return Trial(self.sets, weight=self.weight, rate=self.rate)
-
-
-def used(data: Data) -> Data:
-    """Leave out rows that weigh nothing, and those without an answer where answers teach."""
-    keep = np.ones(len(data.sets), np.bool_) if data.weight is None else data.weight > 0
-    if data.rate is not None:
-        keep &= data.sets.sizes > 0
-    if keep.all():
-        return data
-    if not keep.any():
-        raise InputError("every row with an answer weighs zero", "give some row a weight")
-    rows = np.flatnonzero(keep)
-    weight = None if data.weight is None else data.weight[rows]
-    rate = None if data.rate is None else data.rate[rows]
-    return Data(data.x[rows], data.sets[rows], weight, data.classes, rate)
-
-
-class Held(NamedTuple):
-    """How rows that are held out choose a configuration."""
-
-    criterion: Any
-    share: float
-    rule: Any
-    patience: int | None
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A trained model and how it came about."""
-
-    module: nn.Module
-    fit: GridFit
-    found: Search | None
-
-    @property
-    def configuration(self) -> dict[str, Any]:
-        """What was trained: learning rate, weight decay, options of the loss."""
-        return dict(self.fit.configurations[0])
-
-    @property
-    def history(self) -> dict[str, NDArray[Any]]:
-        """The epochs, and the mean loss of each."""
-        return {"epoch": self.fit.epochs, "loss": self.fit.history["loss"][0, 0]}
-
-
-def train(
-    data: Data,
-    grid: list[dict[str, Any]],
-    held: Held | None,
-    *,
-    seed: int,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Fitted:
-    """Train on all rows; with `held`, first choose a configuration on some of them."""
-    options |= {"grid": grid, "seed": seed, "progress": _stages(progress, len(grid), held)}
-    if held is None:
-        fit, found = fit_grid(data.x, [data.trial], **options), None
-    else:
-        criterion, share, rule, patience = held
-        options |= {"criterion": criterion, "share": share, "rule": rule, "patience": patience}
-        found = search(data.x, [data.trial], **options)
-        assert found.final is not None
-        fit = found.final
-    return Fitted(_module(fit), fit, found)
-
-
-class Course(NamedTuple):
-    """Where training stands, so that it can go on."""
-
-    seed: int
-    calls: int  # of fit and partial_fit
-    optimizer: str
-    state: State | None  # None starts the optimizer anew
-
-    @property
-    def order(self) -> int:
-        """The seed of the next walk over rows: another one for every call."""
-        if self.calls == 0:
-            return self.seed
-        return int(np.random.SeedSequence([self.seed, self.calls]).generate_state(1)[0])
-
-
-def go_on(
-    data: Data,
-    configuration: dict[str, Any],
-    module: nn.Module | None,
-    course: Course,
-    **options: Any,
-) -> Fitted:
-    """Walk once over the rows, from a module and the optimizer's state where there are any."""
-    if module is not None:  # one that was loaded has no state to start from
-        own = deepcopy(module)
-        options |= {"model": lambda *_: own, "model_options": None}
-    if course.state is not None and course.optimizer == options["optimizer"]:
-        # The order of the rows has a seed of its own for every call, whatever was counted before.
-        options["start"] = replace(course.state, epochs=0)
-    options |= {"grid": [configuration], "epochs": 1, "seed": course.order}
-    fit = fit_grid(data.x, [data.trial], **options)
-    return Fitted(_module(fit), fit, None)
-
-
-def _module(fit: GridFit) -> nn.Module:
+def _trained(fit: GridFit) -> nn.Module:
     """Return the one model of a fit, in the precision it was trained in; raise if it is lost."""
     weights = {name: value[0, 0].clone() for name, value in fit.weights.items()}
     finite = all(bool(torch.isfinite(value).all()) for value in weights.values())
@@ -710,15 +684,22 @@ def _module(fit: GridFit) -> nn.Module:
     return module.eval()
 
 
-def _stages(
-    progress: Progress | None, models: int, held: Held | None
-) -> Callable[[int, int], None] | None:
+def _resumed(state: dict[str, Any]) -> GridFit:
+    """Wrap the state of an earlier fit, the only part that training goes on from.
+
+    The order of the rows has a seed of its own for every call, whatever was counted before.
+    """
+    none, state = np.zeros((1, 1), np.intp), {**state, "epochs": 0}
+    return GridFit([], {}, none[0], {}, {}, none, none, {}, lambda _: nn.Identity(), state)
+
+
+def _stages(tell: Progress | None, searched: int) -> Callable[[int, int], None] | None:
     """Name the stages of a search: training starts anew for the refit."""
-    if progress is None:
+    if tell is None:
         return None
     names = ["training"]
-    if held is not None:
-        names = [f"searching {models} configurations", "training the choice on all rows"]
+    if searched:
+        names = [f"searching {searched} configurations", "training the choice on all rows"]
     last = 0
 
     def call(done: int, total: int) -> None:
@@ -726,78 +707,12 @@ def _stages(
         if done <= last and len(names) > 1:
             names.pop(0)
         last = done
-        progress(names[0], done, total)
+        tell(names[0], done, total)
 
     return call
 
 
-class Judged(NamedTuple):
-    """A criterion on the rows that were held out."""
-
-    name: str
-    estimate: float
-    standard_error: float
-
-
-def keep(clf: Any, found: Fitted, course: Course) -> None:
-    """Keep the model of a fit."""
-    clf.module_ = found.module
-    clf.configuration_ = found.configuration
-    clf.history_ = {"epoch": found.fit.epochs, "loss": found.fit.history["loss"][0, 0]}
-    clf.n_iter_ = int(found.fit.epochs[-1])
-    clf.record_ = found.fit.record
-    clf._course = course
-    _forget(clf, "reading_")
-
-
-def keep_on(clf: Any, found: Fitted, course: Course) -> None:
-    """Keep the model of one more walk; what was judged before no longer holds."""
-    now = Course(course.seed, course.calls + 1, clf.optimizer, found.fit.state)
-    if course.calls == 0:
-        keep(clf, found, now)
-        return
-    history, record, done = clf.history_, clf.record_, clf.n_iter_ + 1
-    keep(clf, found, now)
-    clf.n_iter_ = done
-    clf.history_ = {
-        "epoch": np.append(history["epoch"], done),
-        "loss": np.append(history["loss"], clf.history_["loss"]),
-    }
-    both = record["data"] + clf.record_["data"]  # of all rows ever seen, in their order
-    clf.record_ |= {"model": record["model"], "epochs": done, "seed": course.seed}
-    clf.record_["data"] = sha256(both.encode()).hexdigest()
-    keep_search(clf, None)
-
-
-def keep_search(clf: Any, found: Search | None) -> None:
-    """Keep what was tried and how it was judged; without a search there is nothing to keep."""
-    _forget(clf, "criterion_", "search_", "search_history_")
-    if found is None:
-        return
-    grid, place = found.grid, int(found.chosen[0])
-    clf.criterion_ = Judged(found.criterion.name, *found.estimate)
-    columns = {n: np.array([one[n] for one in grid.configurations]) for n in found.configuration}
-    clf.search_ = columns | {
-        "estimate": found.estimates[0],
-        "standard_error": found.errors[0],
-        "epochs": grid.stopped[0],
-        "diverged": grid.diverged[0],
-    }
-    name = f"held out/{found.criterion.name}"
-    clf.search_history_ = {
-        "epoch": grid.epochs,
-        "estimate": grid.history[name][0, place],
-        "standard_error": grid.errors[name][0, place],
-    }
-
-
-def _forget(clf: Any, *names: str) -> None:
-    for name in names:
-        if hasattr(clf, name):
-            delattr(clf, name)
-
-
-def printer() -> Progress:
+def _print_tenths() -> Progress:
     """Return a function that prints a line for every tenth of a stage."""
     last = ("", -1)
 
@@ -811,4 +726,11 @@ def printer() -> Progress:
     return call
 
 
-Array = NDArray[np.float64]
+def _confidence(logits: Tensor, evidence: Tensor) -> float:
+    """Return the factor of the logits under which the evidence is likeliest, the one nearest 1."""
+    factors = sorted(np.geomspace(1 / 16, 16, 65).tolist(), key=lambda f: abs(np.log(f)))
+    likely = torch.stack(
+        [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
+    )
+    best = likely >= likely.max() - 1e-9 * len(logits)  # rounding decides nothing
+    return float(factors[int(best.double().argmax())])

@@ -1,58 +1,56 @@
-"""What X may be: an array, a DataFrame, a sparse matrix, or images."""
+"""What a classifier is trained on: rows of finite numbers, and what each weighs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ruleout.estimator.targets import Target, check_rows, holds_sets, per_row
+from ruleout.estimator.targets import Target
 from ruleout.labels import LabelSets
 from ruleout.labels.bits import chunks
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.training import Trial
+
+Array = NDArray[np.float64]
 
 _BLOCK = 1 << 24  # cells looked at in one go
 
 
-def check_x(classifier: Any, X: Any) -> Any:
-    """Check rows to predict: as many features, under the same names, as those trained on."""
-    check_is_fitted(classifier, "module_")
-    return _checked(classifier, X, reset=False)
+class TrainingData(NamedTuple):
+    """What a classifier is trained on."""
+
+    x: Any  # [n, d]: an array or a CSR matrix
+    sets: LabelSets
+    weight: Array | None
+    classes: NDArray[Any]
+    rate: Array | None = None  # where answers made the sets
+
+    @property
+    def trial(self) -> Trial:
+        """The same for the engine."""
+        return Trial(self.sets, weight=self.weight, rate=self.rate)
+
+    def used(self) -> TrainingData:
+        """Leave out rows that weigh nothing, and those without an answer where answers teach."""
+        keep = np.ones(len(self.sets), np.bool_) if self.weight is None else self.weight > 0
+        if self.rate is not None:
+            keep &= self.sets.sizes > 0
+        if keep.all():
+            return self
+        if not keep.any():
+            raise InputError("every row with an answer weighs zero", "give some row a weight")
+        rows = np.flatnonzero(keep)
+        weight = None if self.weight is None else self.weight[rows]
+        rate = None if self.rate is None else self.rate[rows]
+        return TrainingData(self.x[rows], self.sets[rows], weight, self.classes, rate)
 
 
-def check_x_y(classifier: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any, Any]:
-    """Check rows and what is known about them; y stays as it is where it holds sets.
-
-    Answers become sets, one for each row, and their rates come third.
-    """
-    if y is None or not holds_sets(y):
-        if hasattr(X, "shape") and hasattr(y, "__len__"):
-            check_rows(X.shape[0], y, "label")
-        x, labels = _checked(classifier, X, y, reset=reset)
-        return x, labels, None
-    x = _checked(classifier, X, reset=reset)
-    y, rate = per_row(y, x.shape[0])
-    check_rows(x.shape[0], y)
-    return x, y, rate
-
-
-def _checked(classifier: Any, X: Any, *y: Any, reset: bool) -> Any:
-    """Bring X to the dtype of the training, as rows; say which of its numbers is none."""
-    if isinstance(X, np.ndarray) and X.ndim > 2:
-        X = X.reshape(len(X), -1)
-    kind = np.float64 if classifier.precision == "float64" else np.float32
-    rules = {"accept_sparse": "csr", "dtype": kind, "ensure_all_finite": False}
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = validate_data(classifier, X, *y, reset=reset, **rules)
-    _check_finite(classifier, found[0] if y else found)
-    return found
-
-
-def _check_finite(classifier: Any, x: Any) -> None:
+def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
+    """Raise where a number is not finite, naming its row and column."""
     values = x.data if hasattr(x, "indptr") else x
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
@@ -60,29 +58,20 @@ def _check_finite(classifier: Any, x: Any) -> None:
     step = max(1, _BLOCK // max(1, values[:1].size))
     for start in range(0, len(values), step):
         bad = np.argwhere(~np.isfinite(values[start : start + step]))
-        if len(bad) and hasattr(x, "indptr"):
-            cell = start + int(bad[0, 0])
-            row = int(np.searchsorted(x.indptr, cell, side="right")) - 1
-            _refuse(classifier, values[cell], row, int(x.indices[cell]))
-        elif len(bad):
-            row, column = start + int(bad[0, 0]), int(bad[0, 1])
-            _refuse(classifier, values[row, column], row, column)
-
-
-def _refuse(classifier: Any, value: Any, row: int, column: int) -> NoReturn:
-    names = getattr(classifier, "feature_names_in_", None)
-    where = column if names is None else str(names[column])
-    if np.isnan(value):
-        raise InputError("X holds NaN", "fill in or drop missing values", row=row, column=where)
-    remedy = "mend it, scale the features, or use precision='float64'"
-    if classifier.precision == "float64":
-        remedy = "mend it, or drop the row"
-    raise InputError(
-        "X holds infinity (inf) or a number beyond its precision", remedy, row=row, column=where
-    )
-
-
-Array = NDArray[np.float64]
+        if not len(bad):
+            continue
+        row, column = start + int(bad[0, 0]), int(bad[0, -1])
+        value = values[row] if values.ndim == 1 else values[row, column]
+        if hasattr(x, "indptr"):
+            row, column = int(np.searchsorted(x.indptr, row, side="right")) - 1, x.indices[row]
+        where = int(column) if names is None else str(names[column])
+        if np.isnan(value):
+            raise InputError("X holds NaN", "fill in or drop missing values", row=row, column=where)
+        problem = "X holds infinity (inf) or a number beyond its precision"
+        remedy = "fix it, scale the features, or use precision='float64'"
+        if values.dtype == np.float64:
+            remedy = "fix it, or drop the row"
+        raise InputError(problem, remedy, row=row, column=where)
 
 
 def row_weights(known: Target, sample_weight: Any, class_weight: Any) -> Array | None:

@@ -1,4 +1,8 @@
-"""Models on disk: a folder of ``model.safetensors`` and ``card.json``, written whole, no pickle."""
+"""Models on disk: a folder of ``model.safetensors`` and ``card.json``, written whole, no pickle.
+
+A folder may come from anybody: everything in it is checked before it is believed, and nothing in it
+is executed.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +19,64 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import torch as safetensors
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ruleout.estimator.classifier import Course, Judged, model_options
+from ruleout.estimator.classifier import Judged, RuleOutClassifier, TrainingState
 from ruleout.labels.atomic import atomic_folder
 from ruleout.labels.errors import InputError
 from ruleout.models import MODELS, build
 from ruleout.selection import Criterion
 
 CARD, WEIGHTS = "card.json", "model.safetensors"
+FORMAT, SCHEMA = "ruleout model", 1
+
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
+_CARD_BYTES = 256 << 20  # a million class names take some
+_HEADER_BYTES = 1 << 20
+_WIDTHS = 1000  # hidden layers that a card may ask for
+_CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+_DTYPE_NAMES = {kind: name for name, kind in _DTYPES.items()}
+
+#: What a card must hold, and of which type.
+_KEYS: dict[str, type | tuple[type, ...]] = {
+    "config": dict,
+    "own_model": (str, type(None)),
+    "classes": list,
+    "class_kind": str,
+    "features": int,
+    "feature_names": (list, type(None)),
+    "shape": list,
+    "configuration": dict,
+    "epochs": int,
+    "seed": int,
+    "calls": int,
+    "criterion": (list, type(None)),
+    "history": dict,
+    "search": (dict, type(None)),
+    "search_history": (dict, type(None)),
+    "record": dict,
+    "reading": dict,
+    "weights": dict,
+}
 
 
-def save(clf: Any, path: str | Path, reading: Mapping[str, Any]) -> None:
+# ---------------------------------------------------------------------- writing
+
+
+def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -> None:
     """Write a fitted classifier; the folder takes its name when all of it is on disk."""
-    check_is_fitted(clf, "module_")
     target = check_place(path)
-    weights = weights_bytes(clf.module_)
-    content = {WEIGHTS: weights, CARD: card_bytes(_card(clf, reading, weights))}
+    tensors = {name: one.cpu().contiguous() for name, one in clf.module_.state_dict().items()}
+    weights = safetensors.save(tensors)
+    content = {WEIGHTS: weights, CARD: _card_bytes(_card(clf, reading, weights))}
     with atomic_folder(target, _move) as part:
         for name, data in content.items():
             _write(part / name, data)
@@ -43,36 +86,33 @@ def check_place(path: str | Path) -> Path:
     """Return the folder that `path` means; raise if a model cannot be written there."""
     target = Path(os.path.realpath(Path(path).expanduser()))
     if not target.parent.is_dir():
-        raise InputError("the folder does not exist", "make it first", file=target.parent)
+        _refuse(target.parent, "the folder does not exist", "make it first")
     if not target.exists():
         return target
     if not target.is_dir():
-        raise InputError("this is a file", "give the name of a folder", file=target)
+        _refuse(target, "this is a file", "give the name of a folder")
     found = {one.name for one in target.iterdir()}
-    if found and (CARD not in found or not _ours(target / CARD)):
-        raise InputError("the folder holds something else", "choose another name", file=target)
-    if found - {CARD, WEIGHTS}:
-        more = min(found - {CARD, WEIGHTS})
-        raise InputError(
-            f"the model folder also holds {more!r}, which would be lost",
-            "move it, or choose another name",
-            file=target,
-        )
+    if found and (CARD not in found or not _is_ours(target / CARD)):
+        _refuse(target, "the folder holds something else", "choose another name")
+    if more := found - {CARD, WEIGHTS}:
+        problem = f"the model folder also holds {min(more)!r}, which would be lost"
+        _refuse(target, problem, "move it, or choose another name")
     return target
 
 
-def _ours(file: Path) -> bool:
+def _is_ours(file: Path) -> bool:
     try:
-        return bool(parse(file)["format"] == FORMAT)
+        return bool(_parse(file))
     except (InputError, OSError):
         return False
 
 
-def _card(clf: Any, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
+def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
     own = clf.model
     names = getattr(clf, "feature_names_in_", None)
+    config = {name: _setting(name, one) for name, one in clf.get_params(deep=False).items()}
     return {
-        "config": settings(clf.get_params(deep=False)),
+        "config": {name: _plain(one, f"parameter {name}") for name, one in config.items()},
         "own_model": None if isinstance(own, str) else getattr(own, "__qualname__", str(own)),
         "classes": class_list(clf.classes_),
         "class_kind": clf.classes_.dtype.kind,
@@ -81,8 +121,8 @@ def _card(clf: Any, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any
         "shape": list(clf.module_.example_shape),
         "configuration": clf.configuration_,
         "epochs": clf.n_iter_,
-        "seed": clf._course.seed,
-        "calls": clf._course.calls,
+        "seed": clf._state.seed,
+        "calls": clf._state.calls,
         "criterion": list(clf.criterion_) if hasattr(clf, "criterion_") else None,
         "history": clf.history_,
         "search": getattr(clf, "search_", None),
@@ -91,6 +131,62 @@ def _card(clf: Any, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any
         "reading": dict(reading),
         "weights": {"bytes": len(weights), "sha256": sha256(weights).hexdigest()},
     }
+
+
+def _setting(name: str, value: Any) -> Any:
+    """Return a parameter for the card.
+
+    A random state that is not a number stays out, since the card has the seed; so does a model of
+    the user's own, since no card can rebuild it.
+    """
+    if name == "class_weight" and isinstance(value, Mapping):
+        return list(map(list, value.items()))
+    if name == "criterion" and isinstance(value, Criterion):
+        return value.name
+    if name == "device" and value is not None:
+        return str(value)
+    stays_out = (name == "model" and callable(value)) or isinstance(value, np.random.RandomState)
+    return None if stays_out else value
+
+
+def _plain(value: Any, what: str) -> Any:
+    """Return a value in JSON's own types; numbers that JSON has not become text."""
+    if isinstance(value, np.ndarray | np.generic | torch.Tensor):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return {name: _plain(one, what) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, what) for one in value]
+    raise InputError(f"{what} holds a {type(value).__name__}", "JSON cannot; give plain values")
+
+
+def class_list(classes: NDArray[Any]) -> list[Any]:
+    """Return class names for a card."""
+    kind = _CLASS_KINDS.get(classes.dtype.kind)
+    names: list[Any] = classes.tolist()
+    if kind is None or not all(type(name) is kind for name in names):
+        raise InputError(
+            f"the class names are of type {classes.dtype}", "name classes by text or numbers"
+        )
+    return names
+
+
+def _card_bytes(card: Mapping[str, Any]) -> bytes:
+    """Return a card as JSON, with a sum that tells when it was damaged."""
+    whole = {"format": FORMAT, "schema": SCHEMA, **_plain(card, "the card")}
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in {**whole, "sha256": _sum(whole)}.items()
+    ]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode(errors="surrogatepass")
+
+
+def _sum(card: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -115,9 +211,12 @@ def _move(part: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+# ---------------------------------------------------------------------- reading
+
+
 def load(
     path: str | Path, *, model: Callable[..., nn.Module] | None = None, device: Any = None
-) -> Any:
+) -> RuleOutClassifier:
     """Return the classifier that was saved in a folder.
 
     Nothing in the folder is executed: pickles are refused, and a model made by a function of the
@@ -145,116 +244,49 @@ def load(
     """
     folder = Path(path).expanduser()
     _check_folder(folder)
-    return rebuild(parse(folder / CARD), folder / CARD, folder / WEIGHTS, model, device)
+    file = folder / CARD
+    card = _parse(file)
+    clf = _classifier(card, file, model, device)
+    clf.classes_ = _classes(card, file)
+    shape = _shape(card, file)
+    module = _untrained(clf, shape, file)
+    told = card["weights"]
+    if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
+        _wrong(file, "weights")
+    floats = torch.float64 if clf.precision == "float64" else torch.float32
+    module.load_state_dict(_read_weights(folder / WEIGHTS, module, floats, told), assign=True)
+    module.example_shape = shape  # type: ignore[assignment]  # modules take any attribute
+    clf.module_ = module.eval()
+    _attributes(clf, card, file)
+    return clf
+
+
+def _refuse(file: Path, problem: str, remedy: str) -> NoReturn:
+    raise InputError(problem, remedy, file=file)
+
+
+def _wrong(file: Path, name: str) -> NoReturn:
+    _refuse(file, f"the card holds a wrong {name!r}", "save the model again")
 
 
 def _check_folder(folder: Path) -> None:
     if not folder.exists():
         _refuse(folder, "there is no such folder", "give the folder that save made")
-    if not folder.is_dir():
-        if folder.suffix.lower() in _PICKLES:
-            _refuse(folder, "pickles are refused, since they can run code", "save the model anew")
-        _refuse(folder, "this is a file", "give the folder that save made")
-    if (folder / CARD).is_file():
+    inside = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    if folder / CARD in inside and (folder / CARD).is_file():
         return
-    for one in sorted(folder.iterdir()):
+    for one in inside:
         if one.suffix.lower() in _PICKLES:
             _refuse(one, "pickles are refused, since they can run code", "save the model anew")
+    if not folder.is_dir():
+        _refuse(folder, "this is a file", "give the folder that save made")
     _refuse(folder, f"this is not a model folder: it has no {CARD}", "give the one that save made")
 
 
-FORMAT, SCHEMA = "ruleout model", 1
-_MOST = 256 << 20  # bytes of a card: a million class names take some
-_CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
-
-#: What a card must hold, and of which type.
-_KEYS: dict[str, type | tuple[type, ...]] = {
-    "config": dict,
-    "own_model": (str, type(None)),
-    "classes": list,
-    "class_kind": str,
-    "features": int,
-    "feature_names": (list, type(None)),
-    "shape": list,
-    "configuration": dict,
-    "epochs": int,
-    "seed": int,
-    "calls": int,
-    "criterion": (list, type(None)),
-    "history": dict,
-    "search": (dict, type(None)),
-    "search_history": (dict, type(None)),
-    "record": dict,
-    "reading": dict,
-    "weights": dict,
-}
-
-
-def settings(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON holds them.
-
-    A random state that is no number stays out, since the card has the seed; so does a model of the
-    user's own, since no card can rebuild it.
-    """
-    found = {name: _setting(name, value) for name, value in parameters.items()}
-    return {name: plain(value, f"parameter {name}") for name, value in found.items()}
-
-
-def _setting(name: str, value: Any) -> Any:
-    if name == "class_weight" and isinstance(value, Mapping):
-        return list(map(list, value.items()))
-    if name == "criterion" and isinstance(value, Criterion):
-        return value.name
-    if name == "device" and value is not None:
-        return str(value)
-    stays_out = (name == "model" and callable(value)) or isinstance(value, np.random.RandomState)
-    return None if stays_out else value
-
-
-def plain(value: Any, what: str) -> Any:
-    """Return a value in JSON's own types; numbers that JSON has not become text."""
-    if isinstance(value, np.ndarray | np.generic | torch.Tensor):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if isfinite(value) else str(value)
-    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: plain(one, what) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one, what) for one in value]
-    raise InputError(f"{what} holds a {type(value).__name__}", "JSON cannot; give plain values")
-
-
-def class_list(classes: NDArray[Any]) -> list[Any]:
-    """Return class names for a card."""
-    kind = _CLASS_KINDS.get(classes.dtype.kind)
-    names: list[Any] = classes.tolist()
-    if kind is None or not all(type(name) is kind for name in names):
-        raise InputError(
-            f"the class names are of type {classes.dtype}", "name classes by text or numbers"
-        )
-    return names
-
-
-def card_bytes(card: Mapping[str, Any]) -> bytes:
-    """Return a card as JSON, with a sum that tells when it was damaged."""
-    whole = {"format": FORMAT, "schema": SCHEMA, **plain(card, "the card")}
-    lines = [
-        f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in {**whole, "sha256": _sum(whole)}.items()
-    ]
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode(errors="surrogatepass")
-
-
-def _sum(card: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()
-
-
-def parse(file: Path) -> dict[str, Any]:
+def _parse(file: Path) -> dict[str, Any]:
     """Read a card and check that it is whole, of a schema we know, and complete."""
-    if file.stat().st_size > _MOST:
-        _refuse(file, f"the card is larger than {_MOST >> 20} MiB", "save the model again")
+    if file.stat().st_size > _CARD_BYTES:
+        _refuse(file, f"the card is larger than {_CARD_BYTES >> 20} MiB", "save the model again")
     try:
         card = json.loads(file.read_bytes(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -269,9 +301,8 @@ def parse(file: Path) -> dict[str, Any]:
     for name, kind in _KEYS.items():
         if name not in card:
             _refuse(file, f"the card lacks {name!r}", "save the model again")
-        value = card[name]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            _refuse(file, f"the card holds a wrong {name!r}", "save the model again")
+        if not isinstance(card[name], kind) or isinstance(card[name], bool):
+            _wrong(file, name)
     if card.pop("sha256", None) != _sum(card):
         _refuse(file, "the card was changed after it was saved", "copy the folder again")
     return card
@@ -281,183 +312,18 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def classes_of(card: Mapping[str, Any], file: Path) -> NDArray[Any]:
-    """Return the class names of a card as they were trained on."""
-    names, letter = card["classes"], card["class_kind"]
-    kind = _CLASS_KINDS.get(letter)
-    good = kind is not None and len(names) > 1 and all(type(name) is kind for name in names)
-    if not good or len(set(names)) < len(names):
-        _refuse(file, "the card holds a wrong 'classes'", "save the model again")
-    return np.array(names, object if letter == "O" else None)
-
-
-_HEADER = 1 << 20  # bytes that a header may take
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-_NAMES = {kind: name for name, kind in _DTYPES.items()}
-
-
-class Entry(NamedTuple):
-    """What a header says about one tensor."""
-
-    kind: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
-def weights_bytes(module: nn.Module) -> bytes:
-    """Return all weights and buffers of a module as a safetensors file."""
-    return safetensors.save(
-        {name: value.cpu().contiguous() for name, value in module.state_dict().items()}
-    )
-
-
-def read_weights(
-    file: Path, like: nn.Module, *, floats: torch.dtype, size: int, digest: str
-) -> dict[str, Tensor]:
-    """Read the weights of a module.
-
-    Parameters
-    ----------
-    file
-        A safetensors file.
-    like
-        The module they are for; it may lie on the meta device, without memory.
-    floats
-        The dtype of its weights.
-    size, digest
-        Bytes and sha256 that the file must have.
-    """
-    if not file.is_file():
-        _refuse(file, "the weights are missing", "copy the whole folder")
-    found = file.stat().st_size
-    if found != size:
-        _refuse(file, f"the file has {found:,} bytes instead of {size:,}", "copy it again")
-    with file.open("rb") as stream:
-        entries = _header(file, stream, size)
-        _compare(file, entries, like, floats)
-        stream.seek(0)
-        content = stream.read(size)
-    if sha256(content).hexdigest() != digest:
-        _refuse(file, "the content is not what card.json describes", "copy the whole folder again")
-    weights = safetensors.load(content)
-    if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
-        _refuse(file, "a weight is not a finite number", "train the model again")
-    return weights
-
-
-def _refuse(file: Path, problem: str, remedy: str) -> NoReturn:
-    raise InputError(problem, remedy, file=file)
-
-
-def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, Entry]:
-    """Return what the header says, once it is shown to describe the file to the last byte."""
-    start = int.from_bytes(stream.read(8), "little")
-    if size < 8 or start > _HEADER or start > size - 8:
-        _lies(file, f"it claims {start:,} bytes for itself")
-    try:
-        told = json.loads(stream.read(start))
-        entries = {name: _entry(one) for name, one in told.items() if name != "__metadata__"}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        _lies(file, "it is not a table of tensors")
-    place = 0
-    for name, one in sorted(entries.items(), key=lambda item: item[1][2:]):
-        if one.kind not in _DTYPES:
-            _lies(file, f"tensor {name[:60]!r} is of an unknown kind")
-        wide = prod(one.shape) * _DTYPES[one.kind].itemsize
-        if one.begin != place or one.end - one.begin != wide or min(one.shape, default=0) < 0:
-            _lies(file, f"tensor {name[:60]!r} does not lie where it should")
-        place = one.end
-    if place != size - 8 - start:
-        _lies(file, "its tensors do not fill the file")
-    return entries
-
-
-def _entry(told: Any) -> Entry:
-    shape, (begin, end) = tuple(told["shape"]), told["data_offsets"]
-    if not all(type(number) is int for number in (*shape, begin, end)):
-        raise TypeError
-    return Entry(str(told["dtype"]), shape, begin, end)
-
-
-def _lies(file: Path, problem: str) -> NoReturn:
-    _refuse(file, f"the header of the weights is wrong: {problem}", "copy the whole folder again")
-
-
-def _compare(file: Path, entries: dict[str, Entry], like: nn.Module, floats: torch.dtype) -> None:
-    """Raise unless the file holds exactly the tensors of the module."""
-    wanted = like.state_dict()
-    for name, value in wanted.items():
-        kind = _NAMES.get(floats if value.is_floating_point() else value.dtype)
-        found = entries.get(name)
-        if found is None or found.shape != tuple(value.shape) or found.kind != kind:
-            told = "nothing" if found is None else f"{found.kind} {list(found.shape)}"
-            _refuse(
-                file,
-                f"the model needs {kind} {list(value.shape)} as {name!r}, and the file has {told}",
-                "card.json and the weights belong to different models",
-            )
-    for name in entries:
-        if name not in wanted:
-            _refuse(
-                file,
-                f"the file holds {name[:60]!r}, which the model does not have",
-                "card.json and the weights belong to different models",
-            )
-
-
-_WIDTHS = 1000  # hidden layers that a card may ask for
-
-
-def rebuild(
-    card: Mapping[str, Any],
-    file: Path,
-    weights: Path,
-    model: Callable[..., nn.Module] | None,
-    device: Any,
-) -> Any:
-    """Return the classifier that a card describes."""
-    clf = _classifier(card, file, model, device)
-    clf.classes_ = classes_of(card, file)
-    shape = _shape(card, file)
-    module = _module(clf, shape, file)
-    told = card["weights"]
-    if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
-        _wrong(file, "weights")
-    floats = torch.float64 if clf.precision == "float64" else torch.float32
-    found = read_weights(weights, module, floats=floats, size=told["bytes"], digest=told["sha256"])
-    module.load_state_dict(found, assign=True)
-    module.example_shape = shape  # type: ignore[assignment]  # modules take any attribute
-    clf.module_ = module.eval()
-    _attributes(clf, card, file)
-    return clf
-
-
-def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) -> Any:
-    from ruleout.estimator.classifier import RuleOutClassifier
-
+def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) -> RuleOutClassifier:
     config, own = dict(card["config"]), card["own_model"]
     if set(config) != set(RuleOutClassifier().get_params(deep=False)):
         _wrong(file, "config")
     if own is None and not isinstance(config["model"], str):
         _wrong(file, "config")
     if own is not None and model is None:
-        raise InputError(
-            f"the model was made by a function of your own ({own[:60]}), which no card can rebuild",
-            "hand it in: load(path, model=...)",
-            file=file,
-        )
+        name = f"a function of your own ({own[:60]})"
+        problem = f"the model was made by {name}, which no card can rebuild"
+        _refuse(file, problem, "hand it in: load(path, model=...)")
     if own is None and model is not None:
-        raise InputError(
-            f"the card names the model {config['model']!r}", "leave out model=...", file=file
-        )
+        _refuse(file, f"the card names the model {config['model']!r}", "leave out model=...")
     try:
         if isinstance(config["class_weight"], list):
             config["class_weight"] = {name: float(value) for name, value in config["class_weight"]}
@@ -470,6 +336,16 @@ def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) ->
     return RuleOutClassifier(**config)
 
 
+def _classes(card: Mapping[str, Any], file: Path) -> NDArray[Any]:
+    """Return the class names as they were trained on."""
+    names, letter = card["classes"], card["class_kind"]
+    kind = _CLASS_KINDS.get(letter)
+    good = kind is not None and len(names) > 1 and all(type(name) is kind for name in names)
+    if not good or len(set(names)) < len(names):
+        _wrong(file, "classes")
+    return np.array(names, object if letter == "O" else None)
+
+
 def _shape(card: Mapping[str, Any], file: Path) -> tuple[int, ...]:
     shape = tuple(card["shape"])
     good = 0 < len(shape) < 9 and all(type(side) is int and side > 0 for side in shape)
@@ -478,13 +354,13 @@ def _shape(card: Mapping[str, Any], file: Path) -> tuple[int, ...]:
     return shape
 
 
-def _module(clf: Any, shape: tuple[int, ...], file: Path) -> nn.Module:
+def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn.Module:
     """Build the module: one of ours without memory, so that a lie about its size costs nothing."""
     k = len(clf.classes_)
     if not isinstance(clf.model, str):
-        return build(clf.model, shape, k, seed=0, **model_options(clf))
+        return build(clf.model, shape, k, seed=0, **clf._model_options())
     try:
-        options = model_options(clf)
+        options = clf._model_options()
         if clf.model not in MODELS or len(options.get("hidden", ())) > _WIDTHS:
             raise ValueError
         with torch.device("meta"):
@@ -495,7 +371,7 @@ def _module(clf: Any, shape: tuple[int, ...], file: Path) -> nn.Module:
         ) from None
 
 
-def _attributes(clf: Any, card: Mapping[str, Any], file: Path) -> None:
+def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> None:
     clf.n_features_in_ = card["features"]
     names = card["feature_names"]
     if names is not None:
@@ -509,34 +385,111 @@ def _attributes(clf: Any, card: Mapping[str, Any], file: Path) -> None:
         if card[name] is not None:
             setattr(clf, f"{name}_", _table(card[name], file, name))
     if card["criterion"] is not None:
-        clf.criterion_ = _judged(card["criterion"], file)
+        try:
+            name, estimate, error = card["criterion"]
+            clf.criterion_ = Judged(str(name), float(estimate), float(error))
+        except (TypeError, ValueError):
+            _wrong(file, "criterion")
     if card["seed"] < 0 or card["calls"] < 0:
         _wrong(file, "seed")
-    clf._course = Course(card["seed"], card["calls"], clf.optimizer, None)
+    clf._state = TrainingState(card["seed"], card["calls"], clf.optimizer, None)
 
 
 def _table(columns: Mapping[str, Any], file: Path, name: str) -> dict[str, Any]:
-    """Return columns as arrays; of numbers, NaN and infinity stand in a card as text."""
-    found = {}
-    for key, column in columns.items():
-        try:
-            found[key] = np.array([_number(one) for one in column])
-        except (TypeError, ValueError):
-            _wrong(file, name)
-    return found
-
-
-def _judged(told: list[Any], file: Path) -> Judged:
+    """Return columns as arrays; NaN and infinity are text in a card."""
+    text = ("nan", "inf", "-inf")
     try:
-        name, estimate, error = told
-        return Judged(str(name), float(estimate), float(error))
+        return {
+            key: np.array([float(one) if one in text else one for one in column])
+            for key, column in columns.items()
+        }
     except (TypeError, ValueError):
-        _wrong(file, "criterion")
+        _wrong(file, name)
 
 
-def _number(value: Any) -> Any:
-    return float(value) if value in ("nan", "inf", "-inf") else value
+# ---------------------------------------------------------------------- reading weights
 
 
-def _wrong(file: Path, name: str) -> NoReturn:
-    raise InputError(f"the card holds a wrong {name!r}", "save the model again", file=file)
+class _Entry(NamedTuple):
+    """What a header says about one tensor."""
+
+    kind: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def _read_weights(
+    file: Path, like: nn.Module, floats: torch.dtype, told: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """Read the weights of a module, which may lie on the meta device, without memory.
+
+    The file is looked at closely before any memory is taken: it must have the bytes and the sha256
+    that the card tells, and hold exactly the tensors of the module.
+    """
+    if not file.is_file():
+        _refuse(file, "the weights are missing", "copy the whole folder")
+    found, size = file.stat().st_size, told["bytes"]
+    if found != size:
+        _refuse(file, f"the file has {found:,} bytes instead of {size:,}", "copy it again")
+    with file.open("rb") as stream:
+        entries = _header(file, stream, size)
+        _compare(file, entries, like, floats)
+        stream.seek(0)
+        content = stream.read(size)
+    if sha256(content).hexdigest() != told["sha256"]:
+        _refuse(file, "the content is not what card.json describes", "copy the whole folder again")
+    weights: dict[str, Tensor] = safetensors.load(content)
+    if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
+        _refuse(file, "a weight is not a finite number", "train the model again")
+    return weights
+
+
+def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, _Entry]:
+    """Return what the header says, once it is shown to describe the file to the last byte."""
+
+    def lies(problem: str) -> NoReturn:
+        say = f"the header of the weights is wrong: {problem}"
+        _refuse(file, say, "copy the whole folder again")
+
+    start = int.from_bytes(stream.read(8), "little")
+    if size < 8 or start > _HEADER_BYTES or start > size - 8:
+        lies(f"it claims {start:,} bytes for itself")
+    try:
+        told = json.loads(stream.read(start))
+        entries = {name: _entry(one) for name, one in told.items() if name != "__metadata__"}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        lies("it is not a table of tensors")
+    place = 0
+    for name, one in sorted(entries.items(), key=lambda item: item[1][2:]):
+        if one.kind not in _DTYPES:
+            lies(f"tensor {name[:60]!r} is of an unknown kind")
+        wide = prod(one.shape) * _DTYPES[one.kind].itemsize
+        if one.begin != place or one.end - one.begin != wide or min(one.shape, default=0) < 0:
+            lies(f"tensor {name[:60]!r} does not lie where it should")
+        place = one.end
+    if place != size - 8 - start:
+        lies("its tensors do not fill the file")
+    return entries
+
+
+def _entry(told: Any) -> _Entry:
+    shape, (begin, end) = tuple(told["shape"]), told["data_offsets"]
+    if not all(type(number) is int for number in (*shape, begin, end)):
+        raise TypeError
+    return _Entry(str(told["dtype"]), shape, begin, end)
+
+
+def _compare(file: Path, entries: dict[str, _Entry], like: nn.Module, floats: torch.dtype) -> None:
+    """Raise unless the file holds exactly the tensors of the module."""
+    wanted, remedy = like.state_dict(), "card.json and the weights belong to different models"
+    for name, value in wanted.items():
+        kind = _DTYPE_NAMES.get(floats if value.is_floating_point() else value.dtype)
+        found = entries.get(name)
+        if found is None or found.shape != tuple(value.shape) or found.kind != kind:
+            told = "nothing" if found is None else f"{found.kind} {list(found.shape)}"
+            needs = f"the model needs {kind} {list(value.shape)} as {name!r}"
+            _refuse(file, f"{needs}, and the file has {told}", remedy)
+    for name in entries:
+        if name not in wanted:
+            _refuse(file, f"the file holds {name[:60]!r}, which the model does not have", remedy)

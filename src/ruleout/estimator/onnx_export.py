@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ruleout.estimator.model_folder import class_list
@@ -21,8 +21,6 @@ from ruleout.labels.errors import InputError
 
 
 class _Probabilities(nn.Module):
-    """A model that ends in a softmax."""
-
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
@@ -32,9 +30,10 @@ class _Probabilities(nn.Module):
         return logits.softmax(-1)
 
 
-def export(clf: Any, path: str | Path) -> None:
-    """Write the model of a fitted classifier as ONNX, whole or not at all."""
-    check_is_fitted(clf, "module_")
+def export(
+    module: nn.Module, classes: NDArray[Any], record: Mapping[str, Any], path: str | Path
+) -> None:
+    """Write a trained module as ONNX, whole or not at all."""
     try:
         import onnx  # noqa: F401  # only to see whether they are there
         import onnxscript  # noqa: F401
@@ -42,17 +41,10 @@ def export(clf: Any, path: str | Path) -> None:
         raise InputError(
             "export needs onnx and onnxscript", "pip install 'ruleout[export]'"
         ) from None
-    content = _onnx(clf)
-    with atomic_write(Path(path).expanduser()) as out:
-        out.write(content)
-
-
-def _onnx(clf: Any) -> bytes:
-    module = _Probabilities(deepcopy(clf.module_).float().cpu()).eval()
-    rows = torch.zeros(2, *clf.module_.example_shape)
+    rows = torch.zeros(2, *module.example_shape)  # type: ignore[arg-type]
     with _quiet():
         program = torch.onnx.export(
-            module,
+            _Probabilities(deepcopy(module).float().cpu()).eval(),
             (rows,),
             dynamo=True,
             input_names=["x"],
@@ -63,14 +55,14 @@ def _onnx(clf: Any) -> bytes:
     assert program is not None
     proto = program.model_proto
     facts = {
-        "classes": json.dumps(class_list(clf.classes_)),
-        "ruleout": clf.record_["versions"]["ruleout"],
-        "data": clf.record_["data"],
+        "classes": json.dumps(class_list(classes)),
+        "ruleout": record["versions"]["ruleout"],
+        "data": record["data"],
     }
     for name, value in facts.items():
         proto.metadata_props.add(key=name, value=value)
-    content: bytes = proto.SerializeToString()
-    return content
+    with atomic_write(Path(path).expanduser()) as out:
+        out.write(proto.SerializeToString())
 
 
 @contextmanager

@@ -14,17 +14,6 @@ from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import plain, shown, unknown
 from ruleout.labels.errors import InputError
 
-__all__ = [
-    "Target",
-    "check_rows",
-    "class_array",
-    "holds_sets",
-    "known_target",
-    "per_row",
-    "positions",
-    "target",
-]
-
 
 class Target(NamedTuple):
     """What was ruled out, the classes as the user names them, and of answers the rates."""
