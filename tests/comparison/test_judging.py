@@ -103,7 +103,7 @@ def test_bad_sets_are_refused(sets: ro.LabelSets) -> None:
         planned(x, [sets.excluded])
     with pytest.raises(ValueError, match="2 tables of sets make as many trials, not 3"):
         planned(x, [sets, sets], trials=3)
-    with pytest.raises(InputError, match="there are 3 weights; give 1000, one for each row"):
+    with pytest.raises(InputError, match="give 1000, one for each row"):
         planned(x, [Trial(sets, weight=np.ones(3))])
     with pytest.raises(InputError, match="leave none to judge all of them on; give test rows"):
         planned(x, [Trial(sets[:500], np.arange(500))])

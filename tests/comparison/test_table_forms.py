@@ -78,7 +78,7 @@ def test_rows_are_found_by_name(made: Comparison) -> None:
 def test_markdown_is_a_table(made: Comparison) -> None:
     lines = made.to_markdown().splitlines()
     assert lines[0].startswith("| mark | approach |")
-    assert lines[1].startswith("| --- | --- |")
+    assert lines[1].startswith("| :--- | :--- |")
     assert {line.count("|") for line in lines[:7]} == {lines[0].count("|")}
 
 

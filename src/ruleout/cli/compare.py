@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -176,17 +176,18 @@ def show(console: Console, found: Comparison) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from ruleout.comparison.comparison_result import columns
-
-    shown = [one for one in columns(found) if console.width >= 110 or one.head not in _WIDE]
+    whole = found.table()
+    wide = console.width >= 110
+    shown = [place for place, head in enumerate(whole.heads) if wide or head not in _WIDE]
     table = Table(box=SIMPLE, pad_edge=False, show_edge=False)
-    for column in shown:
-        head = "\n".join(wrap(column.head.replace(", %", ",\N{NO-BREAK SPACE}%"), 11))
-        table.add_column(head, justify=column.align, no_wrap=True, vertical="bottom")
+    for place in shown:
+        head = "\n".join(wrap(whole.heads[place].replace(", %", ",\N{NO-BREAK SPACE}%"), 11))
+        side: Literal["left", "right"] = "left" if place < whole.names else "right"
+        table.add_column(head, justify=side, no_wrap=True, vertical="bottom")
     alive = [row for row in found.ranked if not row.failed and not row.baseline]
-    for place, row in enumerate(found.ranked):
+    for row, cells in zip(found.ranked, whole.rows, strict=True):
         style = "dim" if row.baseline else "bold" if alive[:1] == [row] else None
-        table.add_row(*(column.cells[place] for column in shown), style=style)
+        table.add_row(*(str(cells[place]) for place in shown), style=style)
     console.print(table)
     console.print()
     for line in found.notes:

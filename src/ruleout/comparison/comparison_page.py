@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ruleout.comparison.comparison_result import Row, plain
+from ruleout.comparison.comparison_result import Row, plain, shown
 from ruleout.comparison.judging import Pictures
 from ruleout.labels.laws import Law, size_law
 from ruleout.report import (
@@ -25,7 +24,7 @@ from ruleout.report import (
     ScoreTable,
     Section,
 )
-from ruleout.report.formats import duration, number, points
+from ruleout.report.formats import duration
 
 if TYPE_CHECKING:
     from ruleout.comparison.comparison_result import Comparison
@@ -75,9 +74,8 @@ def _summary(table: Comparison) -> Iterator[str]:
 
 
 def _shown(table: Comparison, row: Row) -> str:
-    show, sign = (points, " %") if table.method.percent else (number, "")
-    spread = f" ± {show(row.spread)}" if isfinite(row.spread) else ""
-    return f"{show(row.score)}{spread}{sign}"
+    percent = table.method.percent
+    return shown(row.score, row.spread, percent) + " %" * percent
 
 
 def _scores(table: Comparison) -> ScoreTable:

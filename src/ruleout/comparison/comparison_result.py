@@ -1,16 +1,13 @@
-"""What a comparison is: rows of a table, how they came about, and roads out."""
+"""What a comparison found: a row for each approach, how they were judged, and its tables."""
 
 from __future__ import annotations
 
-import csv as files
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from html import escape
-from io import StringIO
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,183 +18,24 @@ from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
 from ruleout.labels.laws import Law
-from ruleout.report.formats import duration, number, numbers, p_value, points
+from ruleout.report.formats import MISSING, duration, known, number, numbers, p_value, points
+from ruleout.report.table import Table
 
 if TYPE_CHECKING:
     import pandas
 
     from ruleout.report import Report
 
+Over: TypeAlias = Literal["trials", "rows"]
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison:
-    """Approaches side by side, each with the configuration that was chosen without true labels.
-
-    Attributes
-    ----------
-    rows
-        One per approach, in the order asked for.
-    method
-        How they were judged and compared.
-    facts
-        What was run: rows, classes, model, grid, epochs, device, precision, seed, versions.
-    classes
-        The class names.
-    sizes
-        ``[k]``: how many examples rule out 0, 1, …, k-1 classes, all trials together.
-    pictures
-        What is known about the predictions of the best approach.
-    """
-
-    rows: tuple[Row, ...]
-    method: Method
-    facts: Mapping[str, Any]
-    classes: tuple[ClassName, ...]
-    sizes: NDArray[np.intp]
-    pictures: Pictures | None = field(default=None)
-
-    @property
-    def best(self) -> Row:
-        """The row with the best score. The best of several scores is partly luck."""
-        return self._top(lambda row: row.score, self.method.higher_is_better)
-
-    @property
-    def chosen(self) -> Row:
-        """The row with the best criterion: picked before any score was seen.
-
-        Its score is therefore as honest as its standard error says.
-        """
-        return self._top(lambda row: row.estimate, self.method.criterion_up)
-
-    def _top(self, key: Callable[[Row], float], up: bool) -> Row:
-        alive = [row for row in self.rows if not row.failed and not row.baseline]
-        if not alive:
-            raise ValueError("every approach diverged; try smaller learning rates")
-        return max(alive, key=lambda row: key(row) if up else -key(row))
-
-    @property
-    def ranked(self) -> list[Row]:
-        """The rows, best first; then those that diverged, then lines for comparison."""
-        sign = -1 if self.method.higher_is_better else 1
-        return sorted(
-            self.rows, key=lambda r: (r.baseline, r.failed, 0 if r.failed else sign * r.score)
-        )
-
-    @property
-    def notes(self) -> list[str]:
-        """What must be known to read the table right."""
-        return notes(self)
-
-    def __getitem__(self, approach: str) -> Row:
-        """``comparison["log"]`` is the row of that approach."""
-        for row in self.rows:
-            if row.approach == approach:
-                return row
-        names = [row.approach for row in self.rows]
-        say = nearest(approach, names, f"there are {', '.join(names)}")
-        raise KeyError(f"no row {approach!r}; {say}")
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __repr__(self) -> str:
-        return text(self)
-
-    def _repr_html_(self) -> str:
-        return html(self)
-
-    def with_baseline(self, other: Comparison, *, label: str, family: str) -> Comparison:
-        """Add the rows of another comparison as lines that only serve to compare.
-
-        Such as ordinary training on true labels. They keep their scores, carry no mark, and are
-        never the best.
-        """
-        added = tuple(
-            replace(row, approach=label, label=label, family=family, form="", baseline=True,
-                    mark="", p_value=np.nan, p_holm=np.nan)
-            for row in other.rows
-        )  # fmt: skip
-        return replace(self, rows=self.rows + added)
-
-    # ------------------------------------------------------------------ roads out
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame, one row per approach, best first."""
-        import pandas as pd
-
-        return pd.DataFrame(records(self))
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write one line per approach, best first; the file appears whole or not at all."""
-        _save(path, csv(self))
-
-    def to_markdown(self) -> str:
-        """Return the table as Markdown, with what must be known to read it."""
-        return markdown(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything but the pictures as plain numbers, lists and text."""
-        method = {name: getattr(self.method, name) for name in self.method.__dataclass_fields__}
-        return {
-            "method": method,
-            "facts": dict(self.facts),
-            "classes": list(self.classes),
-            "sizes": self.sizes.tolist(),
-            "rows": [row.to_dict() for row in self.rows],
-        }
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as strict JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
-
-    def report(
-        self,
-        *,
-        title: str = "Approaches side by side",
-        law: Law | None = None,
-        facts: Mapping[str, object] | None = None,
-    ) -> Report:
-        """Return a page: table, learning curves, set sizes, reliability, what was contradicted.
-
-        Parameters
-        ----------
-        title
-            The headline.
-        law
-            The size law to draw over the sizes, if it is known.
-        facts
-            More to say about the run, such as the name of the data.
-        """
-        from ruleout.comparison.comparison_page import page
-
-        return page(self, title, law, facts or {})
-
-    def write(
-        self,
-        folder: str | Path,
-        *,
-        title: str = "Approaches side by side",
-        law: Law | None = None,
-        facts: Mapping[str, object] | None = None,
-    ) -> Path:
-        """Write ``report.html``, ``table.csv``, ``table.md`` and ``results.json``.
-
-        The folder is made if there is none; each file appears whole or not at all. Returns the
-        path of the page.
-        """
-        from ruleout.report import write
-
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        self.to_csv(place / "table.csv")
-        _save(place / "table.md", self.to_markdown())
-        _save(place / "results.json", self.to_json() + "\n")
-        return write(self.report(title=title, law=law, facts=facts), place / "report.html")
+_TITLE = "Approaches side by side"
+_LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
+_PLAIN = ("approach", "label", "family", "form", "score", "spread")
+_TESTED = ("mark", "p_value", "p_holm", "estimate", "error")
+_RUN = ("seconds", "diverged", "models", "baseline")
 
 
-def _save(path: str | Path, content: str) -> None:
-    with atomic_write(path) as out:
-        out.write(content.encode())
+# ---------------------------------------------------------------------- one approach
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,11 +119,9 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, lists and text, ready for JSON; NaN becomes None."""
-        names = (
-            "approach label family form score spread estimate error p_value p_holm mark seconds "
-            "diverged models baseline"
-        )
-        found: dict[str, Any] = {name: plain(getattr(self, name)) for name in names.split()}
+        found: dict[str, Any] = {
+            name: plain(getattr(self, name)) for name in (*_PLAIN, *_TESTED, *_RUN)
+        }
         found["trials"] = [plain(value) for value in self.trials]
         found["configuration"] = dict(self.configuration)
         found["configurations"] = [dict(one) for one in self.configurations]
@@ -300,9 +136,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-Over: TypeAlias = Literal["trials", "rows"]
-
-_LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
+# ---------------------------------------------------------------------- how they were judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +184,7 @@ class Method:
 
     @property
     def spread_label(self) -> str:
-        """What stands behind ±."""
+        """What the number after ± is."""
         return "standard deviation" if self.kind == "labels" else "standard error"
 
     @property
@@ -371,7 +205,8 @@ class Method:
 
     def sentences(self) -> list[str]:
         """Return what a reader must know to read the table right."""
-        return [*self.about_scores(), *([self._marks()] if self.reference else [])]
+        marks = f"• {self.reference} is better than this row, ○ worse: {self.test}."
+        return [*self.about_scores(), *([marks] if self.reference else [])]
 
     def about_scores(self) -> list[str]:
         """Return what the scores are, and what they are not."""
@@ -404,160 +239,260 @@ class Method:
             say += "Trials share training rows, so errors are a little too small. "
         return say + "The best of several scores is partly luck."
 
-    def _marks(self) -> str:
-        return f"• {self.reference} is better than this row, ○ worse: {self.test}."
+
+# ---------------------------------------------------------------------- all together
 
 
-_NAMES = (
-    "approach", "label", "family", "form", "score", "spread", "mark", "p_value", "p_holm",
-    "estimate", "error",
-)  # fmt: skip
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparison:
+    """Approaches side by side, each with the configuration that was chosen without true labels.
+
+    Attributes
+    ----------
+    rows
+        One per approach, in the order asked for.
+    method
+        How they were judged and compared.
+    facts
+        What was run: rows, classes, model, grid, epochs, device, precision, seed, versions.
+    classes
+        The class names.
+    sizes
+        ``[k]``: how many examples rule out 0, 1, …, k-1 classes, all trials together.
+    pictures
+        What is known about the predictions of the best approach.
+    """
+
+    rows: tuple[Row, ...]
+    method: Method
+    facts: Mapping[str, Any]
+    classes: tuple[ClassName, ...]
+    sizes: NDArray[np.intp]
+    pictures: Pictures | None = field(default=None)
+
+    @property
+    def best(self) -> Row:
+        """The row with the best score. The best of several scores is partly luck."""
+        return self._top(lambda row: row.score, self.method.higher_is_better)
+
+    @property
+    def chosen(self) -> Row:
+        """The row with the best criterion: picked before any score was seen.
+
+        Its score is therefore as honest as its standard error says.
+        """
+        return self._top(lambda row: row.estimate, self.method.criterion_up)
+
+    def _top(self, key: Callable[[Row], float], up: bool) -> Row:
+        alive = [row for row in self.rows if not row.failed and not row.baseline]
+        if not alive:
+            raise ValueError("every approach diverged; try smaller learning rates")
+        return max(alive, key=lambda row: key(row) if up else -key(row))
+
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows, best first; then those that diverged, then lines for comparison."""
+        sign = -1 if self.method.higher_is_better else 1
+        return sorted(
+            self.rows, key=lambda r: (r.baseline, r.failed, 0 if r.failed else sign * r.score)
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What must be known to read the table right."""
+        lost = [f"{r.approach} ({r.note})" for r in self.rows if r.diverged and not r.failed]
+        parts = [f"Diverged in part: {', '.join(lost)}."] if lost else []
+        if any(len({*map(str, row.configurations)}) > 1 for row in self.rows):
+            parts.append("+: trials chose differently; the choice of most is shown.")
+        return [*self.method.sentences(), *parts]
+
+    def __getitem__(self, approach: str) -> Row:
+        """``comparison["log"]`` is the row of that approach."""
+        for row in self.rows:
+            if row.approach == approach:
+                return row
+        names = [row.approach for row in self.rows]
+        say = nearest(approach, names, f"there are {', '.join(names)}")
+        raise KeyError(f"no row {approach!r}; {say}")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return self.table().text().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+    def with_baseline(self, other: Comparison, *, label: str, family: str) -> Comparison:
+        """Add the rows of another comparison as lines that only serve to compare.
+
+        Such as ordinary training on true labels. They keep their scores, carry no mark, and are
+        never the best.
+        """
+        told: dict[str, Any] = {"label": label, "family": family, "form": "", "baseline": True}
+        told |= {"approach": label, "mark": "", "p_value": np.nan, "p_holm": np.nan}
+        return replace(self, rows=self.rows + tuple(replace(row, **told) for row in other.rows))
+
+    # ------------------------------------------------------------------ tables and files
+
+    def table(self) -> Table:
+        """Return what every printed table shows, best row first."""
+        rows, method = self.ranked, self.method
+        columns = [
+            ("", [row.mark for row in rows]),
+            ("approach", [row.approach for row in rows]),
+            ("family", [row.family for row in rows]),
+            (
+                _head(method.score_label.lower(), method.percent),
+                [
+                    "diverged" if row.failed else shown(row.score, row.spread, method.percent)
+                    for row in rows
+                ],
+            ),
+        ]
+        if method.reference:
+            used = [row.p_holm if method.holm else row.p_value for row in rows]
+            columns.append(("p", list(map(p_value, used))))
+        share = method.criterion_percent
+        held = [shown(row.estimate, row.error, share) for row in rows]
+        columns.append((_head(f"held-out {method.criterion}", share), held))
+        columns += [(name.replace("_", " "), _chosen(name, rows)) for name in self._settings()]
+        columns.append(("time", [duration(row.seconds) for row in rows]))
+        own = sum(not row.baseline for row in self.rows)
+        grid = self.facts["grid"].split(" (")[0]
+        ways, trials = _count(own, "approach", "es"), _count(method.trials, "trial")
+        return Table(
+            [head for head, _ in columns],
+            list(zip(*(cells for _, cells in columns), strict=True)),
+            title=f"Comparison of {ways}: {self.facts['model']}, {grid}, {trials}",
+            notes=["\n".join(self.notes)],
+            names=3,
+        )
+
+    def _settings(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self.rows for name in row.configuration))
+
+    def _records(self) -> list[dict[str, Any]]:
+        """Return one flat dictionary per approach, best first; missing numbers are None."""
+        found = []
+        for row in self.ranked:
+            one = {name: plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
+            one |= {name: row.configuration.get(name) for name in self._settings()}
+            one |= {name: getattr(row, name) for name in _RUN}
+            for place in range(max(len(each.trials) for each in self.rows)):
+                some = place < len(row.trials)
+                one[f"trial_{place + 1}"] = plain(row.trials[place]) if some else None
+            found.append(one)
+        return found
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a pandas DataFrame, one row per approach, best first."""
+        import pandas as pd
+
+        return pd.DataFrame(self._records())
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write one line per approach, best first; the file appears whole or not at all."""
+        records = self._records()
+        rows = [[str(v) if isinstance(v, bool) else v for v in one.values()] for one in records]
+        _save(path, Table(list(records[0]), rows).csv())
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown, with what must be known to read it."""
+        table = self.table()
+        return replace(table, title="", heads=["mark", *table.heads[1:]]).markdown()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the pictures as plain numbers, lists and text."""
+        return {
+            "method": asdict(self.method),
+            "facts": dict(self.facts),
+            "classes": list(self.classes),
+            "sizes": self.sizes.tolist(),
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as strict JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
+
+    def report(
+        self,
+        *,
+        title: str = _TITLE,
+        law: Law | None = None,
+        facts: Mapping[str, object] | None = None,
+    ) -> Report:
+        """Return a page: table, learning curves, set sizes, reliability, what was contradicted.
+
+        Parameters
+        ----------
+        title
+            The headline.
+        law
+            The size law to draw over the sizes, if it is known.
+        facts
+            More to say about the run, such as the name of the data.
+        """
+        from ruleout.comparison.comparison_page import page
+
+        return page(self, title, law, facts or {})
+
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        title: str = _TITLE,
+        law: Law | None = None,
+        facts: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write ``report.html``, ``table.csv``, ``table.md`` and ``results.json``.
+
+        The folder is made if there is none; each file appears whole or not at all. Returns the
+        path of the page.
+        """
+        from ruleout.report import write
+
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        self.to_csv(place / "table.csv")
+        _save(place / "table.md", self.to_markdown())
+        _save(place / "results.json", self.to_json() + "\n")
+        return write(self.report(title=title, law=law, facts=facts), place / "report.html")
 
 
-class Column(NamedTuple):
-    """A head and the cells beneath it, as text."""
+def shown(value: float, error: float, percent: bool) -> str:
+    """Show a score with its spread, where it has one.
 
-    head: str
-    cells: list[str]
-    align: Literal["left", "right"] = "right"
-
-
-def columns(table: Comparison) -> list[Column]:
-    """Return what every printed table shows, best row first."""
-    rows, method = table.ranked, table.method
-    found = [
-        Column("", [row.mark for row in rows], "left"),
-        Column("approach", [row.approach for row in rows], "left"),
-        Column("family", [row.family for row in rows], "left"),
-        Column(_head(method.score_label.lower(), method.percent), [_score(table, r) for r in rows]),
-    ]
-    if method.reference:
-        used = [row.p_holm if method.holm else row.p_value for row in rows]
-        found.append(Column("p", [p_value(plain(value)) for value in used]))
-    head = _head(f"held-out {method.criterion}", method.criterion_percent)
-    found.append(
-        Column(head, [_within(r.estimate, r.error, method.criterion_percent) for r in rows])
-    )
-    found += _configurations(rows)
-    return [*found, Column("time", [duration(row.seconds) for row in rows])]
+    >>> shown(0.93, 0.011, percent=True), shown(0.25, float("nan"), percent=False)
+    ('93.00 ± 1.10', '0.25')
+    """
+    show = points if percent else number
+    if not known(value):
+        return MISSING
+    return f"{show(value)} ± {show(error)}" if known(error) else show(value)
 
 
 def _head(label: str, percent: bool) -> str:
     return f"{label}, %" if percent else label
 
 
-def _score(table: Comparison, row: Row) -> str:
-    return "diverged" if row.failed else _within(row.score, row.spread, table.method.percent)
+def _count(number: int, what: str, more: str = "s") -> str:
+    return f"{number} {what}" + ("" if number == 1 else more)
 
 
-def _within(value: float, error: float, percent: bool) -> str:
-    show = points if percent else number
-    known = plain(value), plain(error)
-    if known[0] is None:
-        return "–"
-    return show(value) if known[1] is None else f"{show(value)} ± {show(error)}"
-
-
-def _configurations(rows: list[Row]) -> list[Column]:
-    """Show each setting; an approach whose trials chose differently gets a +."""
-    names = dict.fromkeys(name for row in rows for name in row.configuration)
-    found = []
-    for name in names:
-        present = [row.configuration[name] for row in rows if name in row.configuration]
-        shown = iter(numbers(present))
-        cells = [
-            next(shown) + _more(row, name) if name in row.configuration else "–" for row in rows
-        ]
-        found.append(Column(name.replace("_", " "), cells))
-    return found
-
-
-def _more(row: Row, name: str) -> str:
-    return "" if len({one[name] for one in row.configurations}) < 2 else "+"
-
-
-def _title(table: Comparison) -> str:
-    facts = table.facts
-    own = sum(not row.baseline for row in table.rows)
-    count = f"{own} approach" + ("" if own == 1 else "es")
-    trials = f"{table.method.trials} trial" + ("" if table.method.trials == 1 else "s")
-    grid = facts["grid"].split(" (")[0]
-    return f"Comparison of {count}: {facts['model']}, {grid}, {trials}"
-
-
-def notes(table: Comparison) -> list[str]:
-    """Return what must be said beneath the table."""
-    lost = [f"{row.approach} ({row.note})" for row in table.rows if row.diverged and not row.failed]
-    parts = [f"Diverged in part: {', '.join(lost)}."] if lost else []
-    if any(len({*map(str, row.configurations)}) > 1 for row in table.rows):
-        parts.append("+: trials chose differently; the choice of most is shown.")
-    return [*table.method.sentences(), *parts]
-
-
-def text(table: Comparison) -> str:
-    """Lay the table out for a prompt."""
-    laid = []
-    for column in columns(table):
-        wide = max(map(len, [column.head, *column.cells]))
-        put = str.ljust if column.align == "left" else str.rjust
-        laid.append([put(cell, wide) for cell in (column.head, *column.cells)])
-    lines = ["  ".join(cells).rstrip() for cells in zip(*laid, strict=True)]
-    return "\n".join([_title(table), "", *lines, "", *notes(table)])
-
-
-def markdown(table: Comparison) -> str:
-    """Lay the table out with pipes."""
-    shown = columns(table)
-    lines = [
-        [column.head or "mark" for column in shown],
-        ["---:" if column.align == "right" else "---" for column in shown],
-        *zip(*(column.cells for column in shown), strict=True),
+def _chosen(name: str, rows: list[Row]) -> list[str]:
+    """Show one setting of each row; where its trials chose differently, with a +."""
+    found = iter(numbers([row.configuration[name] for row in rows if name in row.configuration]))
+    return [
+        next(found) + "+" * (len({one[name] for one in row.configurations}) > 1)
+        if name in row.configuration
+        else MISSING
+        for row in rows
     ]
-    body = ["| " + " | ".join(map(_cell, line)) + " |" for line in lines]
-    return "\n".join(
-        [*body, "", *(f"{line}  " for line in notes(table)[:-1]), *notes(table)[-1:], ""]
-    )
 
 
-def _cell(content: str) -> str:
-    return content.replace("|", "\\|").replace("\n", " ")
-
-
-def html(table: Comparison) -> str:
-    """Lay the table out for a notebook."""
-    shown = columns(table)
-    side = [f'style="text-align: {column.align}"' for column in shown]
-    heads = "".join(f"<th {s}>{escape(c.head)}</th>" for c, s in zip(shown, side, strict=True))
-    body = ""
-    for cells in zip(*(column.cells for column in shown), strict=True):
-        inside = "".join(f"<td {s}>{escape(c)}</td>" for c, s in zip(cells, side, strict=True))
-        body += f"<tr>{inside}</tr>"
-    beneath = "<br>".join(map(escape, notes(table)))
-    return (
-        f"<div><b>{escape(_title(table))}</b><table><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{body}</tbody></table><small>{beneath}</small></div>"
-    )
-
-
-def records(table: Comparison) -> list[dict[str, Any]]:
-    """Return one flat dictionary per approach, best first; missing numbers are None."""
-    settings = dict.fromkeys(name for row in table.rows for name in row.configuration)
-    found = []
-    for row in table.ranked:
-        one = {name: plain(getattr(row, name)) for name in _NAMES}
-        one |= {name: row.configuration.get(name) for name in settings}
-        one |= {name: getattr(row, name) for name in ("seconds", "diverged", "models", "baseline")}
-        for place in range(max(len(each.trials) for each in table.rows)):
-            known = place < len(row.trials)
-            one[f"trial_{place + 1}"] = plain(row.trials[place]) if known else None
-        found.append(one)
-    return found
-
-
-def csv(table: Comparison) -> str:
-    """Return the records as CSV."""
-    rows, out = records(table), StringIO()
-    writer = files.DictWriter(out, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+def _save(path: str | Path, content: str) -> None:
+    with atomic_write(path) as out:
+        out.write(content.encode())

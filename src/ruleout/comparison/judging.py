@@ -16,10 +16,7 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.selection import Criterion, criterion
 from ruleout.training import GridFit, Trial, Watch, hits
 from ruleout.training.grid_fit import predict
-from ruleout.training.validation import check_features
-
-__all__ = ["Judging", "Kind", "plan"]
-
+from ruleout.training.validation import as_trials, check_counts, check_features
 
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
 Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
@@ -123,10 +120,14 @@ def plan(
     seed: int,
 ) -> Judging:
     """Decide which rows train and which judge; see :func:`ruleout.compare`."""
-    given = _trials(x, sets, trials, seed)
+    given = _trials(x.shape[0], sets, trials, seed)
     if test is not None:
         return _tested(given, test, score, np.prod(x.shape[1:]))
-    _check_whole(given)
+    if any(trial.rows is not None for trial in given):
+        raise InputError(
+            "trials that choose their own rows leave none to judge all of them on",
+            "give test rows: test=(x_test, y_test)",
+        )
     if judge == "folds":
         return _folds(x, given, score, seed)
     if isinstance(judge, str) or not 0 < judge < 1:
@@ -136,51 +137,17 @@ def plan(
     return _kept(x, given, [aside] * len(given), "kept", score)
 
 
-def _trials(x: Any, sets: Any, count: int | None, seed: int) -> list[Trial]:
+def _trials(n: int, sets: Any, count: int | None, seed: int) -> list[Trial]:
     """Return trials that know their seed; one table of sets makes `count` of them."""
     if isinstance(sets, LabelSets):
-        sets = [sets] * (3 if count is None else count)
-    elif not isinstance(sets, Sequence) or not sets:
-        raise InputError(
-            f"sets is a {type(sets).__name__}", "give LabelSets, or a list of them for trials"
-        )
-    elif count not in (None, len(sets)):
-        raise ValueError(f"{len(sets)} tables of sets make as many trials, not {brief(count)}")
-    if not sets:
-        raise ValueError(f"trials must be a whole number of at least 1, not {brief(count)}")
-    found = [one if isinstance(one, Trial) else Trial(one) for one in sets]
-    for trial in found:
-        _check_sets(trial, x.shape[0])
-    return [
-        trial if trial.seed is not None else replace(trial, seed=seed + place)
-        for place, trial in enumerate(found)
-    ]
-
-
-def _check_sets(trial: Trial, n: int) -> None:
-    if not isinstance(trial.sets, LabelSets):
-        raise InputError(
-            f"the label sets are a {type(trial.sets).__name__}",
-            "make them with ro.LabelSets(excluded, classes)",
-        )
-    count = n if trial.rows is None else len(trial.rows)
-    if len(trial.sets) != count:
-        raise InputError(
-            f"x has {count} rows but the label sets have {len(trial.sets)}",
-            "give one set for each row",
-        )
-    if trial.weight is not None and len(trial.weight) != count:
-        raise InputError(
-            f"there are {len(trial.weight)} weights", f"give {count}, one for each row"
-        )
-
-
-def _check_whole(trials: Sequence[Trial]) -> None:
-    if any(trial.rows is not None for trial in trials):
-        raise InputError(
-            "trials that choose their own rows leave none to judge all of them on",
-            "give test rows: test=(x_test, y_test)",
-        )
+        count = 3 if count is None else count
+        check_counts(trials=count)
+        (one,) = as_trials(sets, n, seed)
+        return [replace(one, seed=seed + place) for place in range(count)]
+    found = as_trials(sets, n, seed)
+    if count not in (None, len(found)):
+        raise ValueError(f"{len(found)} tables of sets make as many trials, not {brief(count)}")
+    return found
 
 
 def _shuffled(n: int, seed: int) -> NDArray[np.intp]:

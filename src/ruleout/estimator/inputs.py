@@ -14,10 +14,9 @@ from ruleout.labels.bits import chunks
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.training import Trial
+from ruleout.training.validation import first_not_finite
 
 Array = NDArray[np.float64]
-
-_BLOCK = 1 << 24  # cells looked at in one go
 
 
 class TrainingData(NamedTuple):
@@ -51,27 +50,18 @@ class TrainingData(NamedTuple):
 
 def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
     """Raise where a number is not finite, naming its row and column."""
-    values = x.data if hasattr(x, "indptr") else x
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-    step = max(1, _BLOCK // max(1, values[:1].size))
-    for start in range(0, len(values), step):
-        bad = np.argwhere(~np.isfinite(values[start : start + step]))
-        if not len(bad):
-            continue
-        row, column = start + int(bad[0, 0]), int(bad[0, -1])
-        value = values[row] if values.ndim == 1 else values[row, column]
-        if hasattr(x, "indptr"):
-            row, column = int(np.searchsorted(x.indptr, row, side="right")) - 1, x.indices[row]
-        where = int(column) if names is None else str(names[column])
-        if np.isnan(value):
-            raise InputError("X holds NaN", "fill in or drop missing values", row=row, column=where)
+    bad = first_not_finite(x)
+    if bad is None:
+        return
+    row, column, value = bad
+    where = column if names is None else str(names[column])
+    problem, remedy = "X holds NaN", "fill in or drop missing values"
+    if not np.isnan(value):
         problem = "X holds infinity (inf) or a number beyond its precision"
         remedy = "fix it, scale the features, or use precision='float64'"
-        if values.dtype == np.float64:
+        if x.dtype == np.float64:
             remedy = "fix it, or drop the row"
-        raise InputError(problem, remedy, row=row, column=where)
+    raise InputError(problem, remedy, row=row, column=where)
 
 
 def row_weights(known: Target, sample_weight: Any, class_weight: Any) -> Array | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 import numpy as np
 import torch
@@ -108,7 +108,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
-    own = clf.model
+    own, shape = clf.model, cast(tuple[int, ...], clf.module_.example_shape)
     names = getattr(clf, "feature_names_in_", None)
     config = {name: _setting(name, one) for name, one in clf.get_params(deep=False).items()}
     return {
@@ -118,7 +118,7 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
         "class_kind": clf.classes_.dtype.kind,
         "features": clf.n_features_in_,
         "feature_names": None if names is None else names.tolist(),
-        "shape": list(clf.module_.example_shape),
+        "shape": list(shape),
         "configuration": clf.configuration_,
         "epochs": clf.n_iter_,
         "seed": clf._state.seed,

@@ -41,11 +41,11 @@ def export(
         raise InputError(
             "export needs onnx and onnxscript", "pip install 'ruleout[export]'"
         ) from None
-    rows = torch.zeros(2, *module.example_shape)  # type: ignore[arg-type]
+    shape: Any = module.example_shape
     with _quiet():
         program = torch.onnx.export(
             _Probabilities(deepcopy(module).float().cpu()).eval(),
-            (rows,),
+            (torch.zeros(2, *shape),),
             dynamo=True,
             input_names=["x"],
             output_names=["probabilities"],
