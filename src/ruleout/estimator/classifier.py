@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from hashlib import sha256
 from math import prod
 from numbers import Integral
@@ -35,7 +36,7 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import PAPER_GRID, GridFit, configurations, fit_grid
+from ruleout.training import PAPER_GRID, GridFit, State, configurations, fit_grid
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.nets import dense_layers
@@ -77,7 +78,7 @@ class TrainingState(NamedTuple):
     seed: int
     calls: int  # of fit and partial_fit
     optimizer: str
-    moments: dict[str, Any] | None  # what the optimizer remembers; None starts it anew
+    engine: State | None  # None starts the optimizer anew
 
     @property
     def order(self) -> int:
@@ -298,8 +299,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         else:
             state, own = self._state, deepcopy(self.module_)
             options |= {"model": lambda *_: own, "model_options": None}
-        if state.moments is not None and state.optimizer == options["optimizer"]:
-            options["start"] = _resumed(state.moments)
+        if state.engine is not None and state.optimizer == options["optimizer"]:
+            options["start"] = replace(state.engine, epochs=0)  # every call has an order of its own
         tuned = not first and self.grid is not None
         options["grid"] = [self.configuration_ if tuned else self._base()]
         fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
@@ -682,15 +683,6 @@ def _trained(fit: GridFit) -> nn.Module:
     module = fit.fresh(0)
     module.load_state_dict(weights, assign=True)
     return module.eval()
-
-
-def _resumed(state: dict[str, Any]) -> GridFit:
-    """Wrap the state of an earlier fit, the only part that training goes on from.
-
-    The order of the rows has a seed of its own for every call, whatever was counted before.
-    """
-    none, state = np.zeros((1, 1), np.intp), {**state, "epochs": 0}
-    return GridFit([], {}, none[0], {}, {}, none, none, {}, lambda _: nn.Identity(), state)
 
 
 def _stages(tell: Progress | None, searched: int) -> Callable[[int, int], None] | None:

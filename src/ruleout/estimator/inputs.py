@@ -127,7 +127,7 @@ def _of_classes(known: Target, class_weight: Any, given: Array | None) -> Array:
 def _over_candidates(sets: LabelSets, of_classes: Array) -> Array:
     """Return for each row the mean weight of the classes it may still be."""
     total = [sets[piece].candidates @ of_classes for piece in chunks(*sets.shape)]
-    return np.concatenate(total) / (sets.shape[1] - sets.sizes)
+    return np.asarray(np.concatenate(total) / (sets.shape[1] - sets.sizes))
 
 
 def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | None = None) -> Array:
