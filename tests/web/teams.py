@@ -16,7 +16,7 @@ from ruleout.labels import propose
 from ruleout.web import Item, Settings, Store, User
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import answers, questions, slots
-from ruleout.web.service.pages import FOLDER
+from ruleout.web.service.pages import TEMPLATES
 from ruleout.web.team import TeamView
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -66,7 +66,7 @@ LEAD = User(id=1, name="Maria", role="lead")
 def page(view: TeamView, **more: Any) -> str:
     """Render the team page as the service does."""
     templates = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
     )
     given = {"title": "Team", "project": "Wildlife", "user": LEAD, "csrf": "a-token"}
     said = {"invite": None, "invited": None, "problem": None}

@@ -10,11 +10,11 @@ from time import sleep
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 
 @contextmanager
-def on_a_port(app: FastAPI, **more: Any) -> Iterator[str]:
+def on_a_port(app: ASGIApp, **more: Any) -> Iterator[str]:
     """Serve an application and return its address; more of uvicorn's settings by name."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -19,7 +19,7 @@ from web.service.site import Site
 
 from ruleout.web import StoreError
 from ruleout.web.service import serve
-from ruleout.web.service.patience import Impatient
+from ruleout.web.service.server import HeaderTimeout, timed
 
 
 @contextmanager
@@ -82,11 +82,11 @@ def test_a_broken_certificate_is_said_in_a_sentence(site: Site, tmp_path: Path) 
 def connect(site: Site) -> Iterator[Callable[[], socket.socket]]:
     """Connect to a service that waits half a second for a request."""
 
-    class Quick(Impatient):
-        patience = 0.5
+    class Quick(HeaderTimeout):
+        seconds = 0.5
 
     with ExitStack() as stack:
-        address = stack.enter_context(on_a_port(site.app, http=Quick))
+        address = stack.enter_context(on_a_port(timed(site.app), http=Quick, timeout_keep_alive=1))
         port = int(address.rpartition(":")[2])
 
         def connected() -> socket.socket:

@@ -1,12 +1,10 @@
 """The labelling service over HTTP: pages for people, a small API for the page.
 
 :func:`make_app` builds it and :func:`serve` runs it. Every request passes one gate
-(:mod:`ruleout.web.service.gate`), and what the table of :mod:`ruleout.web.service.access` does
-not name is refused for everybody.
+(:mod:`ruleout.web.service.gate`), and what its access table does not name is not there.
 """
 
-from ruleout.web.service.app import make_app
 from ruleout.web.service.options import Options
-from ruleout.web.service.running import serve
+from ruleout.web.service.server import make_app, serve
 
 __all__ = ["Options", "make_app", "serve"]

@@ -1,92 +1,324 @@
-"""The gate: every request passes it, and none gets further than the access table says.
+"""The gate: every request passes it, and what the access table does not name is not there.
 
-Plain ASGI, since the ready-made kind of middleware costs more than all that is done here.
+Plain ASGI: the table is the router too, and a ready-made framework costs more than all that is
+done here.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property, partial
+from inspect import iscoroutinefunction
+from ipaddress import IPv6Address
+from typing import Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from anyio import to_thread
-from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import compile_path
+from starlette.types import Message, Receive, Scope, Send
 
-from ruleout.web.batcher import Batcher
-from ruleout.web.entities import User
-from ruleout.web.service import access, bodies, origins
-from ruleout.web.service.access import Row, Rule
-from ruleout.web.service.calls import Call, Endpoint, csrf_of, header, household
-from ruleout.web.service.headers import guarded
+from ruleout.web.records import Role, User
+from ruleout.web.service.gathering import Gathering
+from ruleout.web.service.options import (
+    BODY_SECONDS,
+    FORM_FIELDS,
+    LIMITED_KEYS,
+    TOKEN_CHARACTERS,
+    Options,
+    body_bytes,
+)
 from ruleout.web.service.problems import ProblemError
-from ruleout.web.service.service import Service
+from ruleout.web.service.rate_limit import Buckets
+from ruleout.web.store import Store
 
-__all__ = ["Gate"]
+# ---------------------------------------------------------------------- who may call what
 
-_STALE = "the page is out of date; reload it and try again"
+Row: TypeAlias = tuple[str, str]  # method and path
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may call a route (None: everybody), and what a request to it carries."""
+
+    roles: frozenset[Role] | None
+    body: Literal["json", "form"] | None = None
+
+
+_ALL = None
+_BOTH: frozenset[Role] = frozenset({"annotator", "lead"})
+_LEAD: frozenset[Role] = frozenset({"lead"})
+
+ACCESS: Mapping[Row, Rule] = {
+    ("GET", "/health"): Rule(_ALL),
+    ("GET", "/static/{file}"): Rule(_ALL),
+    ("GET", "/login"): Rule(_ALL),
+    ("POST", "/login"): Rule(_ALL, "form"),
+    ("GET", "/join/{token}"): Rule(_ALL),
+    ("POST", "/join"): Rule(_ALL, "form"),
+    ("POST", "/logout"): Rule(_BOTH, "form"),
+    ("GET", "/"): Rule(_BOTH),
+    ("GET", "/items/{id}"): Rule(_BOTH),
+    ("GET", "/api/project"): Rule(_BOTH),
+    ("POST", "/api/next"): Rule(_BOTH, "json"),
+    ("POST", "/api/answer"): Rule(_BOTH, "json"),
+    ("GET", "/api/progress"): Rule(_BOTH),
+    ("GET", "/team"): Rule(_LEAD),
+    ("POST", "/team/invite"): Rule(_LEAD, "form"),
+    ("POST", "/team/disable"): Rule(_LEAD, "form"),
+    ("GET", "/team/export/{name}"): Rule(_LEAD),
+}
+
+_PLAIN = {path for _, path in ACCESS if "{" not in path}
+_PATTERNS = {path: compile_path(path)[0] for _, path in ACCESS if "{" in path}
+
+
+def find(method: str, path: str) -> tuple[Row, dict[str, str]]:
+    """Return the row of the table for a request, with what its path fills in; raise without one.
+
+    >>> find("GET", "/items/7")
+    (('GET', '/items/{id}'), {'id': '7'})
+    """
+    named, filled = _named(path)
+    if (method, named) in ACCESS:
+        return (method, named), filled
+    allowed = ", ".join(sorted(verb for verb, place in ACCESS if place == named))
+    raise ProblemError("method", f"this address takes {allowed} alone", allow=allowed)
+
+
+def _named(path: str) -> tuple[str, dict[str, str]]:
+    if path in _PLAIN:
+        return path, {}
+    for name, pattern in _PATTERNS.items():
+        if found := pattern.match(path):
+            return name, found.groupdict()
+    raise ProblemError("unknown", "there is nothing at this address; check it")
+
+
+# ---------------------------------------------------------------------- a request
+
+
+@dataclass(kw_only=True)
+class Call:
+    """A request, with what the gate has found out about it.
+
+    Attributes
+    ----------
+    filled
+        What the path fills into the one of the access table.
+    origin
+        Scheme and host as the client sees them.
+    token
+        The session in the cookie, whether or not it is alive.
+    user
+        Who asks; None where everybody may.
+    body
+        What was sent, of the kind and size that the access table allows.
+    """
+
+    scope: Scope
+    filled: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""
+    token: str | None = None
+    user: User | None = None
+    body: bytes = b""
+
+    @property
+    def person(self) -> User:
+        """Who asks, on routes that need somebody."""
+        assert self.user is not None, "the access table lets everybody in here"
+        return self.user
+
+    @property
+    def csrf(self) -> str | None:
+        """What forms of this session must send along."""
+        return csrf_of(self.token) if self.token is not None and self.user is not None else None
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """The fields of a form; of one that appears twice the last."""
+        return form_fields(self.body)
+
+    def header(self, name: bytes) -> str | None:
+        """Return a header that appears once; several are as good as none, but not for refusals.
+
+        What is not ASCII is replaced: no header that is read here has a use for it.
+        """
+        found = [value for key, value in self.scope["headers"] if key == name]
+        return found[0].decode("ascii", "replace") if len(found) == 1 else ("" if found else None)
+
+    def has(self, tag: str) -> bool:
+        """Tell whether the client has the version with this tag already."""
+        return tag in (self.header(b"if-none-match") or "").split(", ")
+
+    @property
+    def peer(self) -> str:
+        """The address that the request came from."""
+        client = self.scope.get("client")
+        return str(client[0]) if client else ""
+
+    @property
+    def household(self) -> str:
+        """What limits count as one address: of IPv6, the 2^64 that one customer has.
+
+        >>> Call(scope={"client": ("2001:db8:1:2:3:4:5:6", 1)}).household
+        '2001:db8:1:2::'
+        """
+        try:
+            address = IPv6Address(self.peer)
+        except ValueError:
+            return self.peer
+        return str(address.ipv4_mapped or IPv6Address(int(address) >> 64 << 64))
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether a person is looking: a browser asks for HTML, and not from the API."""
+        wanted = self.header(b"accept") or ""
+        return not self.scope["path"].startswith("/api/") and "text/html" in wanted
+
+
+Endpoint: TypeAlias = Callable[[Call], Response] | Callable[[Call], Awaitable[Response]]
+
+
+def csrf_of(token: str) -> str:
+    """Return the token against forged requests of a session; it does not tell the session's.
+
+    >>> len(csrf_of("abc"))
+    43
+    """
+    digest = hashlib.sha256(b"ruleout csrf\0" + token.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def form_fields(content: bytes) -> dict[str, str]:
+    """Return the fields of a form; of one that appears twice the last.
+
+    >>> form_fields(b"name=Ann+Lee&role=lead")
+    {'name': 'Ann Lee', 'role': 'lead'}
+    """
+    try:
+        text = content.decode("ascii")
+        most = FORM_FIELDS
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=most, errors="strict")
+    except (UnicodeDecodeError, ValueError):
+        sentence = "the form cannot be read; reload the page and try again"
+        raise ProblemError("invalid", sentence) from None
+    return dict(pairs)
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    r"""Return JSON in ASCII, so that no text of a stranger can fail to be written.
+
+    >>> json_response({"a": "é"}).body
+    b'{"a":"\\u00e9"}'
+    """
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return Response(text.encode(), status, media_type="application/json")
+
+
+class Cookie:
+    """The session's cookie of one project; cookies know no ports, so the name says which."""
+
+    def __init__(self, identity: str) -> None:
+        self.name = f"ruleout-{identity[:8]}"
+        self._start = f"{self.name}=".encode()
+
+    def read(self, scope: Scope) -> str | None:
+        """Return the token that the request carries; two are as good as none."""
+        found = [
+            part.strip()[len(self._start) :]
+            for key, value in scope["headers"]
+            if key == b"cookie"
+            for part in value.split(b";")
+            if part.strip().startswith(self._start)
+        ]
+        if len(found) != 1 or not 0 < len(found[0]) <= TOKEN_CHARACTERS or not found[0].isascii():
+            return None
+        return str(found[0], "ascii")
+
+    def write(self, response: Response, token: str, *, secure: bool) -> None:
+        """Give a browser its session, until it is closed."""
+        response.set_cookie(
+            self.name, token, path="/", httponly=True, samesite="strict", secure=secure
+        )
+
+    def clear(self, response: Response, *, secure: bool) -> None:
+        response.delete_cookie(self.name, path="/", httponly=True, samesite="strict", secure=secure)
+
+
+# ---------------------------------------------------------------------- the gate
 
 
 class Gate:
-    """Lets a request through to the routes, or answers it itself."""
+    """The service as an ASGI application: lets a request through to its route, or refuses it."""
 
-    def __init__(self, app: ASGIApp, service: Service, direct: Mapping[Row, Endpoint]) -> None:
-        self._app = app
-        self._direct = direct
-        self._service = service
-        self._sessions = Batcher(self._looked_up, lanes=2)
+    def __init__(
+        self,
+        store: Store,
+        options: Options,
+        endpoints: Mapping[Row, Endpoint],
+        failed: Callable[[Call, Exception], Response],
+    ) -> None:
+        assert endpoints.keys() == ACCESS.keys()
+        self._store, self._options, self._failed = store, options, failed
+        self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
+        self._cookie = Cookie(store.identity)
+        self._body_bytes = body_bytes(len(store.settings.classes))
+        self._sessions = Gathering(self._looked_up, lanes=2)
+        self._requests = Buckets(
+            size=options.burst, rate=options.rate, clock=options.clock, most=LIMITED_KEYS
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await self._http(scope, receive, send)
-        else:  # there are no websockets here
+        if scope["type"] == "lifespan":  # the way of ASGI to say that it is not needed
+            raise RuntimeError("this application has no lifespan")
+        if scope["type"] != "http":  # there are no websockets here
             await send({"type": "websocket.close", "code": 1008})
-
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = _Started(guarded(send, bodyless=scope["method"] == "HEAD"))
-        scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            return
+        guarded = _Guarded(send, bodyless=scope["method"] == "HEAD")
+        call = Call(scope={**scope, "method": "GET"} if guarded.bodyless else scope)
         try:
-            await self._admit(scope, receive)
-            endpoint = self._direct.get((scope["method"], scope["path"]))
-            if endpoint is None:
-                await self._app(scope, receive, seen)
-            else:  # most requests are answers: past all that finds out which route to take
-                await (await endpoint(Request(scope)))(scope, receive, seen)
+            response = await self._answer(call, receive)
+            await response(scope, receive, guarded)
         except ClientDisconnect:
             return  # nobody is there to be told
         except Exception as error:
-            response = self._service.failures.response(scope, error)
-            if not seen.started:  # else the connection is cut, which the client notices
-                await response(scope, receive, seen)
+            response = self._failed(call, error)
+            if not guarded.started:  # else the connection is cut, which the client notices
+                await response(scope, receive, guarded)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> None:
-        """Find out who asks and whether they may; raise where they may not."""
-        options = self._service.options
-        host = origins.check_host(scope, options)
-        rule = access.find(scope["method"], scope["path"])
-        token = self._service.cookie.read(scope)
-        user = None if rule.roles is None else await self._user(scope, token)
-        csrf = csrf_of(token) if token is not None and user is not None else None
-        origin = origins.origin_of(scope, host, options)
-        call = Call(user=user, token=token, csrf=csrf, origin=origin)
-        call.into(scope)  # so that what is said about a refusal knows who asked
-        if user is not None and rule.roles is not None and user.role not in rule.roles:
-            raise ProblemError("forbidden", "this is for the lead of the project; ask them")
+    async def _answer(self, call: Call, receive: Receive) -> Response:
+        """Find out who asks and whether they may; answer, or raise where they may not."""
+        host = _check_host(call, self._options)
+        row, call.filled = find(call.scope["method"], call.scope["path"])
+        rule = ACCESS[row]
+        call.origin = _origin(call, host, self._options)
+        call.token = self._cookie.read(call.scope)
+        if rule.roles is not None:
+            call.user = await self._user(call)
+            if call.user.role not in rule.roles:
+                raise ProblemError("forbidden", "this is for the lead of the project; ask them")
         if rule.body is not None:
-            origins.check_sender(scope, host, options)
-            body = await bodies.read(scope, receive, rule, self._service.most_bytes)
-            _check_csrf(scope, rule, csrf, body)
-            Call(user=user, token=token, csrf=csrf, origin=origin, body=body).into(scope)
+            _check_sender(call, host)
+            call.body = await _read(call, receive, rule.body, self._body_bytes)
+            if rule.roles is not None:
+                _check_csrf(call, rule.body)
+        return await self._endpoints[row](call)
 
-    async def _user(self, scope: Scope, token: str | None) -> User:
-        user = None if token is None else await self._session(token)
-        key = household(scope) if user is None else user.id
-        if wait := self._service.requests.take(key):
-            sentence = f"too many requests; wait {wait} s"
-            raise ProblemError("rate", sentence, {"retry-after": str(wait)})
+    async def _user(self, call: Call) -> User:
+        user = None if call.token is None else await self._session(call.token)
+        if wait := self._requests.take(call.household if user is None else user.id):
+            raise ProblemError("rate", f"too many requests; wait {wait} s", retry_after=wait)
         if user is None:
             raise ProblemError("login", "you are not logged in, or no longer; log in")
         return user
@@ -94,31 +326,120 @@ class Gate:
     async def _session(self, token: str) -> User | None:
         user, until = await self._sessions.ask(token)
         if until is not None:  # a write, which may have to wait for others
-            await to_thread.run_sync(self._service.store.lengthen, token, until)
+            await to_thread.run_sync(self._store.lengthen, token, until)
         return user
 
     def _looked_up(self, tokens: Sequence[str]) -> list[tuple[User | None, datetime | None]]:
-        return self._service.store.sessions(tokens, self._service.now())
+        return self._store.sessions(tokens, self._options.clock())
 
 
-def _check_csrf(scope: Scope, rule: Rule, csrf: str | None, body: bytes) -> None:
-    """Raise unless the page of this session sent the request; without a session there is none."""
-    if rule.roles is None:
-        return
-    told = header(scope, b"x-csrf-token")
-    if rule.body == "form":
-        told = bodies.form_fields(body).get("csrf")
-    if csrf is None or not hmac.compare_digest((told or "").encode(), csrf.encode()):
-        raise ProblemError("csrf", _STALE)
+def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
+    """What is not written for the event loop runs in a thread."""
+    return endpoint if iscoroutinefunction(endpoint) else partial(to_thread.run_sync, endpoint)
 
 
-class _Started:
-    """Passes messages on and remembers whether there was one."""
+# ---------------------------------------------------------------------- checks
 
-    def __init__(self, send: Send) -> None:
+_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
+
+
+def _check_host(call: Call, options: Options) -> str:
+    """Return the host that the request names, or raise: it must be one of ours."""
+    host = call.header(b"host") or ""
+    named = _HOST.fullmatch(host)
+    if named is None:
+        raise ProblemError("host", "the request names no host; send one Host header")
+    if options.hosts is None or named[1].lower() in _hosts(options):
+        return host.lower()
+    raise ProblemError("host", "this service does not go by that name; use its own address")
+
+
+def _hosts(options: Options) -> set[str]:
+    own = urlsplit(options.origin or "").netloc.rpartition("@")[2]
+    match = _HOST.fullmatch(own)
+    return {host.lower() for host in options.hosts or ()} | ({match[1].lower()} if match else set())
+
+
+def _origin(call: Call, host: str, options: Options) -> str:
+    return (options.origin or f"{call.scope['scheme']}://{host}").rstrip("/").lower()
+
+
+def _check_sender(call: Call, host: str) -> None:
+    """Raise where another site's page sent the request, as far as the browser says."""
+    site, origin = call.header(b"sec-fetch-site"), call.header(b"origin")
+    ours = {f"{call.scope['scheme']}://{host}", call.origin}
+    if site not in (None, "same-origin", "none") or (origin is not None and origin not in ours):
+        sentence = "another site's page sent this request; reload the page and try again"
+        raise ProblemError("csrf", sentence)
+
+
+def _check_csrf(call: Call, body: Literal["json", "form"]) -> None:
+    """Raise unless the page of this session sent the request."""
+    told = call.form.get("csrf") if body == "form" else call.header(b"x-csrf-token")
+    if call.csrf is None or not hmac.compare_digest((told or "").encode(), call.csrf.encode()):
+        raise ProblemError("csrf", "the page is out of date; reload it and try again")
+
+
+async def _read(call: Call, receive: Receive, body: Literal["json", "form"], most: int) -> bytes:
+    """Return the body, or raise: it is too large, of another type, or slow to come."""
+    kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if kind != _TYPES[body]:
+        raise ProblemError("type", f"this address takes {_TYPES[body]}; send that")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await _received(receive, most)
+    except TimeoutError:  # no 4xx, since the same request may be sent again
+        sentence = "the request took too long to arrive; send it again"
+        raise ProblemError("unavailable", sentence, retry_after=1) from None
+
+
+async def _received(receive: Receive, most: int) -> bytes:
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise ProblemError("large", f"the request has more than {most:,} bytes; send less")
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+# ---------------------------------------------------------------------- headers
+
+_POLICY = (
+    b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'"
+)
+_ALWAYS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer, forms say "Origin: null"
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_UNLESS_SAID = ((b"content-security-policy", _POLICY), (b"cache-control", b"no-store"))
+
+
+class _Guarded:
+    """A `send` that adds the headers of every response; `bodyless` keeps the content back."""
+
+    def __init__(self, send: Send, *, bodyless: bool) -> None:
         self._send = send
+        self.bodyless = bodyless
         self.started = False
 
     async def __call__(self, message: Message) -> None:
         self.started = True
+        if message["type"] == "http.response.start":
+            given = list(message.get("headers", ()))
+            names = {name for name, _ in given}
+            more = [pair for pair in _UNLESS_SAID if pair[0] not in names]
+            message = {**message, "headers": [*given, *_ALWAYS, *more]}
+        elif self.bodyless and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
         await self._send(message)

@@ -1,4 +1,4 @@
-"""How the service behaves where projects differ."""
+"""How the service behaves: what projects may set, and every limit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,30 @@ from argon2 import PasswordHasher
 
 from ruleout.web.items import Limits
 
-__all__ = ["LOOPBACK", "Options"]
-
 #: The names of this machine for itself.
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+HEADER_BYTES = 65_536  # of one request, give or take what arrives at once
+HEADER_SECONDS = 30.0  # for the headers of a request to arrive
+BODY_SECONDS = 30  # for its body
+FORM_FIELDS = 20
+KEEP_ALIVE_SECONDS = 75  # a connection is kept while somebody looks at an item
+STOP_SECONDS = 10  # for requests to end when the service is stopped
+TOKEN_CHARACTERS = 200  # in a cookie or an invite link; ours have 43
+PASSWORD_CHARACTERS = (10, 1000)
+HASHES_AT_ONCE = 2  # one takes 64 MiB and all of a core
+HASHES_WAITING = 200  # people who may wait for theirs
+LIMITED_KEYS = 10_000  # people and addresses whose requests are counted
+KEPT_ITEMS = 1000  # in memory: they never change, and each is sent several times
+
+
+def body_bytes(classes: int) -> int:
+    """Return how large a body may be; ruling out most of very many classes takes more.
+
+    >>> body_bytes(10), body_bytes(100_000)
+    (65536, 804096)
+    """
+    return max(65_536, 4096 + 8 * classes)
 
 
 def _now() -> datetime:
@@ -41,8 +61,9 @@ class Options:
         How long a login lasts without a request.
     rate, burst
         How many requests per second one person may send for long, and at once.
-    name_failures, address_failures
-        How many logins may fail at once for a name and from an address.
+    free_failures, longest_delay
+        How many logins of a name from an address may fail before the next try must wait, and the
+        longest wait in seconds; each failure doubles it.
     limits
         How large an image may be.
     hasher
@@ -59,8 +80,8 @@ class Options:
     session_hours: float = 12.0
     rate: float = 30.0
     burst: float = 100.0
-    name_failures: int = 10
-    address_failures: int = 50
+    free_failures: int = 5
+    longest_delay: float = 300.0
     limits: Limits = field(default_factory=Limits)
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     clock: Callable[[], datetime] = _now

@@ -1,49 +1,112 @@
-"""Pages from templates: everything that is put into them is escaped."""
+"""Pages from templates, their style and script, and what is shown when something fails."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from ruleout.web.service.calls import Call
+from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.problems import LOG, ProblemError, cause, one_line
 
-__all__ = ["FOLDER", "Pages"]
+_WEB = Path(__file__).parent.parent
 
 #: Where the templates are.
-FOLDER = Path(__file__).parent.parent / "pages"
+TEMPLATES = _WEB / "pages"
+
+_TYPES = {
+    ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png",
+    ".ico": "image/x-icon", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json",
+}  # fmt: skip
+_HEADINGS = {
+    401: "Please log in",
+    403: "Not allowed",
+    404: "Not found",
+    429: "Too many requests",
+    500: "Something went wrong",
+    503: "Not available just now",
+}
 
 
 class Pages:
-    """Renders the pages of one project."""
+    """Renders the pages of one project; everything that is put into them is escaped."""
 
-    def __init__(self, project: str, folder: Path = FOLDER) -> None:
+    def __init__(self, project: str) -> None:
         self._project = project
         self._templates = Environment(
-            loader=FileSystemLoader(folder),
+            loader=FileSystemLoader(TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
             auto_reload=False,
         )
+        found = [path for path in (_WEB / "static").iterdir() if path.suffix in _TYPES]
+        self._files = {path.name: path.read_bytes() for path in found}
+
+    def endpoints(self) -> dict[Row, Endpoint]:
+        return {("GET", "/"): self.label, ("GET", "/static/{file}"): self.file}
+
+    def label(self, call: Call) -> Response:
+        """Return the page that people label on."""
+        return self.page("label", call, self._project)
 
     def page(
-        self, template: str, call: Call | None, title: str, status: int = 200, **more: Any
-    ) -> HTMLResponse:
+        self, template: str, call: Call, title: str, status: int = 200, **more: Any
+    ) -> Response:
         """Return a page."""
-        context = {
-            "title": title,
-            "project": self._project,
-            "user": None if call is None else call.user,
-            "csrf": None if call is None else call.csrf,
-            **more,
-        }
-        text = self._templates.get_template(f"{template}.html").render(context)
+        who = {"user": call.user, "csrf": call.csrf}
+        shown = {"title": title, "project": self._project, **who, **more}
+        text = self._templates.get_template(f"{template}.html").render(shown)
         return HTMLResponse(text.encode("utf-8", "replace"), status)
 
-    def message(
-        self, call: Call | None, heading: str, text: str, status: int = 200
-    ) -> HTMLResponse:
-        """Return a page that says one thing."""
-        return self.page("message", call, heading, status, heading=heading, text=text)
+    async def file(self, call: Call) -> Response:
+        """Return style, script or icon by exact name, so that no path leads elsewhere."""
+        name = call.filled["file"]
+        content = self._files.get(name)
+        if content is None:
+            raise ProblemError("unknown", "there is no such file; check its name")
+        tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache"}
+        if call.has(tag):
+            return Response(None, 304, headers)
+        return Response(content, 200, headers, _TYPES[Path(name).suffix])
+
+    # ------------------------------------------------------------------ failures
+
+    def failed(self, call: Call, error: Exception) -> Response:
+        """Return what a client is told about an error: a page for people, JSON for programs."""
+        problem = ProblemError.of(error)
+        _note(call, problem, error)
+        if problem.status == 401 and call.scope["method"] == "GET" and call.wants_page:
+            return RedirectResponse("/login", 303)
+        told = {"error": problem.sentence, "reason": problem.reason}
+        response = (
+            self._message(call, problem) if call.wants_page else json_response(told, problem.status)
+        )
+        response.headers.update(problem.headers)
+        return response
+
+    def _message(self, call: Call, problem: ProblemError) -> Response:
+        heading = _HEADINGS.get(problem.status, "That did not work")
+        text = problem.sentence[:1].upper() + problem.sentence[1:] + "."
+        try:
+            return self.page("message", call, heading, problem.status, heading=heading, text=text)
+        except Exception as error:
+            LOG.error("the page of a failure failed: %s", cause(error))
+            return PlainTextResponse(text, problem.status)
+
+
+def _note(call: Call, problem: ProblemError, error: Exception) -> None:
+    """Leave one line in the log, without the secret of an invite link."""
+    path = str(call.scope["path"])
+    where = one_line("/join/…" if path.startswith("/join/") else path)
+    who = "nobody" if call.user is None else one_line(call.user.name)
+    what = problem.reason if problem.status < 500 else cause(error)
+    level = logging.ERROR if problem.status >= 500 else logging.INFO
+    method, peer = one_line(call.scope["method"]), one_line(call.peer)
+    LOG.log(level, "%d %s %s by %s from %s: %s", problem.status, method, where, who, peer, what)
+    if problem.reason == "failure":
+        LOG.debug("where it failed", exc_info=error)

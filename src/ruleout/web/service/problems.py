@@ -1,20 +1,21 @@
-"""What the service says when a request is not carried out."""
+"""What the service says when a request is not carried out, and its log."""
 
 from __future__ import annotations
 
+import logging
+import traceback
 from typing import Literal, TypeAlias
 
 from ruleout.web.entities import RefusedError, UnavailableError
 
-__all__ = ["STATUS", "ProblemError", "Word", "from_error"]
+LOG = logging.getLogger("ruleout.web")
 
 Word: TypeAlias = Literal[
     "login", "forbidden", "csrf", "foreign", "unknown", "method", "conflict", "large", "type",
     "host", "invalid", "rate", "failure", "unavailable",
 ]  # fmt: skip
 
-#: The status of each reason.
-STATUS: dict[Word, int] = {
+_STATUS: dict[Word, int] = {
     "login": 401,
     "forbidden": 403,
     "csrf": 403,
@@ -30,34 +31,52 @@ STATUS: dict[Word, int] = {
     "failure": 500,
     "unavailable": 503,
 }
+_FAILED = "the service failed, and its log says how; try again, or tell the lead of the project"
 
 
 class ProblemError(Exception):
-    """A request that is answered with a sentence and a reason.
+    """A request that is answered with a sentence for people and a word for programs.
 
-    >>> ProblemError("rate", "too many requests; wait a moment", {"retry-after": "1"}).status
+    >>> ProblemError("rate", "too many requests; wait a moment", retry_after=1).status
     429
     """
 
-    def __init__(self, reason: Word, sentence: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, reason: Word, sentence: str, *, retry_after: int | None = None, allow: str = ""
+    ) -> None:
         super().__init__(sentence)
         self.reason: Word = reason
         self.sentence = sentence
-        self.headers = headers or {}
+        self.status = _STATUS[reason]
+        self.headers = {"allow": allow} if allow else {}
+        if retry_after is not None:
+            self.headers["retry-after"] = str(retry_after)
 
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-        return STATUS[self.reason]
+    @classmethod
+    def of(cls, error: Exception) -> ProblemError:
+        """Return what to say about any error."""
+        if isinstance(error, ProblemError):
+            return error
+        if isinstance(error, RefusedError):
+            return cls(error.reason, str(error))
+        if isinstance(error, UnavailableError):  # its own sentence may name files and hosts
+            sentence = "the database failed, so nothing was recorded; try again"
+            return cls("unavailable", sentence, retry_after=2)
+        return cls("failure", _FAILED)
 
 
-def from_error(error: Exception) -> ProblemError | None:
-    """Return what to say about an error, None where it is a fault of the service itself."""
-    if isinstance(error, ProblemError):
-        return error
-    if isinstance(error, RefusedError):
-        return ProblemError(error.reason, str(error))
-    if isinstance(error, UnavailableError):  # its own sentence may name files and hosts
-        sentence = "the database failed, so nothing was recorded; try again"
-        return ProblemError("unavailable", sentence, {"retry-after": "2"})
-    return None
+def one_line(text: object) -> str:
+    r"""Return what a stranger wrote so that it cannot forge a line of the log.
+
+    >>> one_line("Ann\nERROR all is lost")
+    "'Ann\\nERROR all is lost'"
+    """
+    said = str(text)
+    return ascii(said if len(said) <= 200 else f"{said[:200]}…")
+
+
+def cause(error: Exception) -> str:
+    """Say what failed, and where, in a line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__} {one_line(error)}{place}"

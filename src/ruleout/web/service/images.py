@@ -4,68 +4,64 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import BinaryIO
 
-from fastapi import APIRouter, Request
-from fastapi import Path as InPath
 from starlette.responses import Response, StreamingResponse
 
-from ruleout.web.entities import Item
 from ruleout.web.items import image_type
-from ruleout.web.service.calls import call_of, header
-from ruleout.web.service.describing import described
-from ruleout.web.service.headers import ITEM_POLICY
+from ruleout.web.records import Item
+from ruleout.web.service.gate import Call, Endpoint, Row
+from ruleout.web.service.options import Options
 from ruleout.web.service.problems import ProblemError
-from ruleout.web.service.service import Service
+from ruleout.web.store import Store
 
-__all__ = ["Items", "pieces"]
-
+#: Images come from strangers: whatever they are, they may do nothing.
+_POLICY = "default-src 'none'; sandbox"
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
 _PIECE = 1 << 20  # bytes sent at a time
 
-_Number = Annotated[str, InPath(alias="id", pattern="^[1-9][0-9]{0,8}$")]
 
-
-class Items:
+class Images:
     """Serves the images of a project."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._root = None if service.images is None else service.images.resolve()
+    def __init__(self, store: Store, folder: Path | None, options: Options) -> None:
+        self._store = store
+        self._root = None if folder is None else folder.resolve()
+        self._largest = options.limits.image_bytes
 
-    def routes(self) -> APIRouter:
-        """Return the routes."""
-        router = APIRouter()
-        path = "/items/{id}"
-        router.add_api_route(path, self.item, **described(("GET", path), "image/*", None, 304))
-        return router
+    def endpoints(self) -> dict[Row, Endpoint]:
+        return {("GET", "/items/{id}"): self.item}
 
-    def item(self, request: Request, number: _Number) -> Response:
+    def item(self, call: Call) -> Response:
         """Return an image to somebody who was asked about it."""
-        item = self._service.store.item_for(call_of(request).person, int(number))
+        number = call.filled["id"]
+        if not _NUMBER.fullmatch(number):
+            raise ProblemError("invalid", "the address holds no number of an item; check it")
+        item = self._store.item_for(call.person, int(number))
         stream = self._opened(item)
         try:
-            return self._image(request, item, stream)
+            return self._image(call, item, stream)
         except BaseException:
             stream.close()
             raise
 
-    def _image(self, request: Request, item: Item, stream: BinaryIO) -> Response:
+    def _image(self, call: Call, item: Item, stream: BinaryIO) -> Response:
         status = os.fstat(stream.fileno())
         head = stream.read(32)
         kind = image_type(head)
-        if not status.st_size <= self._service.options.limits.image_bytes or kind is None:
+        if not status.st_size <= self._largest or kind is None:
             raise _absent()
         headers = _headers(item, status)
-        if headers["ETag"] in (header(request.scope, b"if-none-match") or "").split(", "):
+        if call.has(headers["ETag"]):
             stream.close()
             return Response(None, 304, headers)
         headers["Content-Length"] = str(status.st_size)
         if status.st_size > _PIECE:
-            whole = pieces(stream, head, status.st_size)
-            return StreamingResponse(whole, 200, headers, kind)
+            return StreamingResponse(pieces(stream, head, status.st_size), 200, headers, kind)
         with stream:
             content = head + stream.read(status.st_size - len(head))
         if len(content) != status.st_size:  # it is being written just now
@@ -112,7 +108,7 @@ def _headers(item: Item, status: os.stat_result) -> dict[str, str]:
         "Cache-Control": "private, max-age=3600",
         "Vary": "Cookie",  # what one person may see another may not
         "Content-Disposition": "inline",
-        "Content-Security-Policy": ITEM_POLICY,
+        "Content-Security-Policy": _POLICY,
     }
 
 

@@ -10,7 +10,7 @@ from web.service.client import Client
 from web.service.conftest import MakeSite
 from web.service.site import PASSWORD, QUICK, Site
 
-from ruleout.web.service.passwords import Passwords
+from ruleout.web.service.auth import Passwords
 
 
 def login(client: Client, name: str = "Ann", password: str = PASSWORD) -> int:

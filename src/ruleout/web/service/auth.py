@@ -1,0 +1,242 @@
+"""Login, invite links, logout: who gets a session."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import ParamSpec, TypeVar
+from weakref import WeakValueDictionary
+
+from anyio import CapacityLimiter, to_thread
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from starlette.responses import RedirectResponse, Response
+
+from ruleout.web.errors import RefusedError
+from ruleout.web.items.names import storable
+from ruleout.web.records import User
+from ruleout.web.service.gate import Call, Cookie, Endpoint, Row
+from ruleout.web.service.options import (
+    HASHES_AT_ONCE,
+    HASHES_WAITING,
+    LIMITED_KEYS,
+    PASSWORD_CHARACTERS,
+    TOKEN_CHARACTERS,
+    Options,
+)
+from ruleout.web.service.pages import Pages
+from ruleout.web.service.problems import LOG, ProblemError, one_line
+from ruleout.web.service.rate_limit import Delays
+from ruleout.web.store import Store
+from ruleout.web.users import LONGEST as LONGEST_NAME
+from ruleout.web.users import folded
+
+_WRONG = "The name or the password is wrong."
+_USED = "this invite link was used or has run out; ask the lead of the project for another"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Auth:
+    """Lets people in and out."""
+
+    def __init__(self, store: Store, options: Options, pages: Pages) -> None:
+        self._store, self._options, self._pages = store, options, pages
+        self._cookie = Cookie(store.identity)
+        self._passwords = Passwords(options.hasher)
+        self._failures = Delays(
+            free=options.free_failures,
+            longest=options.longest_delay,
+            clock=options.clock,
+            most=LIMITED_KEYS,
+        )
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._waiting: Counter[str] = Counter()  # logins by address
+
+    def endpoints(self) -> dict[Row, Endpoint]:
+        return {
+            ("GET", "/login"): self._login_page,
+            ("POST", "/login"): self.login,
+            ("GET", "/join/{token}"): self.join_page,
+            ("POST", "/join"): self.join,
+            ("POST", "/logout"): self.logout,
+        }
+
+    # ------------------------------------------------------------------ login
+
+    def _login_page(
+        self, call: Call, name: str = "", problem: str | None = None, status: int = 200
+    ) -> Response:
+        more = {"problem": problem, "name": name[:LONGEST_NAME]}
+        return self._pages.page("login", call, "Log in", status, **more)
+
+    async def login(self, call: Call) -> Response:
+        """Begin a session for who knows the password; a failure does not say what was wrong.
+
+        Failures count for a name from an address, so that nobody locks others out by failing in
+        their name, or from their address. Tries of the same name and address wait for each other,
+        so that guessing many at once is no faster.
+        """
+        name, password = call.form.get("name", ""), call.form.get("password", "")
+        key = folded(name[: LONGEST_NAME + 1]), call.household
+        with self._in_line(call.household):
+            async with self._locks.setdefault(key, asyncio.Lock()):
+                if wait := self._failures.wait(key):
+                    sentence = f"too many logins failed; wait {wait} s and try again"
+                    raise ProblemError("rate", sentence, retry_after=wait)
+                known = await self._passwords.slowly(self._known, name, password)
+                if known is None:
+                    self._failures.failed(key)
+                    LOG.warning("login of %s from %s failed", one_line(name), one_line(call.peer))
+                    return self._login_page(call, name, _WRONG, 401)
+                self._failures.succeeded(key)
+        return await to_thread.run_sync(self._let_in, call, *known)
+
+    @contextmanager
+    def _in_line(self, address: str) -> Iterator[None]:
+        """Wait among others; one address never fills the whole line."""
+        full = self._waiting.total() >= HASHES_WAITING
+        if full or self._waiting[address] >= HASHES_WAITING // 2:
+            sentence = "too many people are logging in just now; try again in a moment"
+            raise ProblemError("unavailable", sentence, retry_after=5)
+        self._waiting[address] += 1
+        try:
+            yield
+        finally:
+            self._waiting[address] -= 1
+            self._waiting = +self._waiting
+
+    def _known(self, name: str, password: str) -> tuple[User, str] | None:
+        """Return who it is and their hash; it takes as long where there is nobody of that name."""
+        user, kept = self._kept(name)
+        fits = self._passwords.fits(password, kept)
+        if not fits or user is None or kept is None or user.disabled:
+            return None
+        if self._passwords.is_stale(kept):
+            before, kept = kept, self._passwords.hash(password)
+            self._store.rehash(user, kept, before=before)
+        return user, kept
+
+    def _kept(self, name: str) -> tuple[User | None, str | None]:
+        if not 1 <= len(name) <= LONGEST_NAME or not storable(name):
+            return None, None
+        try:
+            return self._store.password(name) or (None, None)
+        except RefusedError:  # nobody can have that name
+            return None, None
+
+    def _let_in(self, call: Call, user: User, kept: str | None = None) -> Response:
+        """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
+        if call.token is not None:
+            self._store.end(call.token)
+        now, hours = self._options.clock(), self._options.session_hours
+        token = self._store.begin(user, hours=hours, password_hash=kept, now=now)
+        response = RedirectResponse("/", 303)
+        self._cookie.write(response, token, secure=call.origin.startswith("https:"))
+        return response
+
+    # ------------------------------------------------------------------ invites
+
+    def join_page(self, call: Call) -> Response:
+        """Return the page where somebody who was invited chooses a password."""
+        token = call.filled["token"]
+        return self._join_page(call, token, self._invited(token))
+
+    def _join_page(
+        self, call: Call, token: str, user: User, problem: str | None = None, status: int = 200
+    ) -> Response:
+        shortest, longest = PASSWORD_CHARACTERS
+        more = {"token": token, "name": user.name, "problem": problem}
+        more |= {"shortest": shortest, "longest": longest}
+        return self._pages.page("join", call, "Choose a password", status, **more)
+
+    async def join(self, call: Call) -> Response:
+        """Take the password of somebody who was invited, and let them in."""
+        token, password = call.form.get("token", ""), call.form.get("password", "")
+        user = await to_thread.run_sync(self._invited, token)
+        problem = _fault(password, call.form.get("again", ""))
+        if problem is not None:
+            return self._join_page(call, token, user, problem, 422)
+        kept = await self._passwords.slowly(self._passwords.hash, password)
+        return await to_thread.run_sync(self._joined, call, token, kept)
+
+    def _joined(self, call: Call, token: str, kept: str) -> Response:
+        return self._let_in(call, self._store.accept(token, kept, self._options.clock()))
+
+    def _invited(self, token: str) -> User:
+        """Return who was invited. Nobody guesses 256 random bits, so tries are not counted."""
+        fits = 1 <= len(token) <= TOKEN_CHARACTERS and token.isascii() and token.isprintable()
+        user = self._store.invited(token, self._options.clock()) if fits else None
+        if user is None:
+            raise ProblemError("unknown", _USED)
+        return user
+
+    # ------------------------------------------------------------------ logout
+
+    def logout(self, call: Call) -> Response:
+        """End the session."""
+        assert call.token is not None
+        self._store.end(call.token)
+        response = RedirectResponse("/login", 303)
+        self._cookie.clear(response, secure=call.origin.startswith("https:"))
+        return response
+
+
+def _fault(password: str, again: str) -> str | None:
+    """Say what is wrong with a new password, or None.
+
+    >>> _fault("short", "short")
+    'Use at least 10 characters.'
+    """
+    shortest, longest = PASSWORD_CHARACTERS
+    if len(password) < shortest:
+        return f"Use at least {shortest} characters."
+    if len(password) > longest:
+        return f"Use at most {longest} characters."
+    return None if password == again else "The two passwords differ."
+
+
+class Passwords:
+    """Hashes and checks passwords; it takes as long where there is no such user."""
+
+    def __init__(self, hasher: PasswordHasher) -> None:
+        self._hasher = hasher
+        self._limiter = CapacityLimiter(HASHES_AT_ONCE)
+
+    @cached_property
+    def _nobodys(self) -> str:
+        """The hash that is checked for who has none, so that nobody can tell by the time."""
+        return self._hasher.hash(secrets.token_hex(16))
+
+    def hash(self, password: str) -> str:
+        """Return the text that the store keeps."""
+        return self._hasher.hash(_bytes(password))
+
+    def fits(self, password: str, kept: str | None) -> bool:
+        """Tell whether it is the password; with None it takes as long and is not."""
+        if len(password) > PASSWORD_CHARACTERS[1]:
+            return False
+        try:
+            fits = self._hasher.verify(self._nobodys if kept is None else kept, _bytes(password))
+        except (VerificationError, InvalidHashError):
+            return False
+        return fits and kept is not None
+
+    def is_stale(self, kept: str) -> bool:
+        """Tell whether the hash was made with other parameters than today's."""
+        return self._hasher.check_needs_rehash(kept)
+
+    async def slowly(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that hashes in one of few threads, so that the others stay free."""
+        return await to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self._limiter)
+
+
+def _bytes(password: str) -> bytes:
+    """One password is the same bytes on every keyboard."""
+    return unicodedata.normalize("NFC", password).encode()

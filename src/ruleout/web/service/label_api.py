@@ -1,0 +1,178 @@
+"""The API that the page labels with: what it takes, checked strictly, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.responses import Response
+
+from ruleout.web.leases import MOST
+from ruleout.web.records import Item, Kind, Reply, Turn
+from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.gathering import Gathering
+from ruleout.web.service.options import KEPT_ITEMS, Options
+from ruleout.web.service.problems import ProblemError
+from ruleout.web.sittings import Wish
+from ruleout.web.store import Store
+
+_Number = Annotated[int, Field(ge=0, lt=2**31)]
+_Key = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[!-~]+$")]
+
+
+class _Sent(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+M = TypeVar("M", bound=_Sent)
+
+
+class Next(_Sent):
+    """A wish for questions."""
+
+    count: Annotated[int, Field(ge=1, le=MOST)] = 1
+
+
+class Answer(_Sent):
+    """A reply as the page sends it; the clock of the page may be wrong, so it is not refused."""
+
+    id: _Key
+    kind: Kind
+    question: _Number | None = None
+    excluded: list[_Number] = Field(default=[], max_length=1_000_000)
+    which: _Number | None = None
+    undoes: _Key | None = None
+    took_ms: Annotated[int, Field(gt=-(2**53), lt=2**53)] | None = None
+    sent: Annotated[str, Field(max_length=40)] | None = None
+    hold: Annotated[int, Field(ge=0, le=MOST)] = 0
+
+    def reply(self) -> Reply:
+        """Return it as the store takes it."""
+        return Reply(
+            id=self.id, kind=self.kind, question=self.question, excluded=tuple(self.excluded),
+            which=self.which, undoes=self.undoes, took_ms=self.took_ms, sent=_moment(self.sent),
+        )  # fmt: skip
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _parsed(model: type[M], call: Call) -> M:
+    """Return the JSON that was sent, or raise what is wrong first, without repeating it."""
+    try:
+        return model.model_validate_json(call.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])[:100]
+        what = first["msg"].partition("\n")[0][:200]
+        sentence = f"{ascii(place) if place else 'the request'}: {what}; reload the page"
+        raise ProblemError("invalid", sentence) from None
+
+
+class LabelApi:
+    """Asks and takes answers."""
+
+    def __init__(self, store: Store, options: Options) -> None:
+        self._store, self._options = store, options
+        self._turns = Gathering(self._taken, lanes=store.lanes)
+        self._items: dict[int, Any] = {}
+
+    def endpoints(self) -> dict[Row, Endpoint]:
+        return {
+            ("GET", "/api/project"): self.project,
+            ("POST", "/api/next"): self.next,
+            ("POST", "/api/answer"): self.answer,
+            ("GET", "/api/progress"): self.progress,
+        }
+
+    def project(self, call: Call) -> Response:
+        """Return what is asked, and of whom."""
+        user, settings = call.person, self._store.settings
+        return json_response({
+            "id": self._store.identity, "name": self._options.name,
+            "classes": settings.classes, "mode": settings.mode, "ask_which": settings.ask_which,
+            "user": {"id": user.id, "name": user.name, "role": user.role},
+        })  # fmt: skip
+
+    async def next(self, call: Call) -> Response:
+        """Return open questions, the same ones until they are answered."""
+        return await self._turn(call, _parsed(Next, call).count)
+
+    async def answer(self, call: Call) -> Response:
+        """Record an answer and return its receipt with the questions to hold."""
+        told = _parsed(Answer, call)
+        classes = len(self._store.settings.classes)
+        if len(told.excluded) > classes:
+            raise ProblemError("invalid", f"there are {classes} classes; rule out each once")
+        return await self._turn(call, told.hold, told.reply())
+
+    def progress(self, call: Call) -> Response:
+        """Return the counts and the pace of who asks, with the totals of the project.
+
+        Not how many items are done, which would tell gold questions apart.
+        """
+        told = asdict(self._store.progress(call.person))
+        return json_response({name: told[name] for name in told if name not in ("items", "done")})
+
+    # ------------------------------------------------------------------ turns
+
+    async def _turn(self, call: Call, hold: int, reply: Reply | None = None) -> Response:
+        now = self._options.clock()
+        return await self._turns.ask(Wish(user=call.person.id, hold=hold, now=now, reply=reply))
+
+    def _taken(self, wishes: Sequence[Wish]) -> list[Response | BaseException]:
+        """Do what many want, and look up together what they will see."""
+        turns = self._store.take(wishes)
+        items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
+        return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
+
+    def _seen(self, turns: Sequence[Turn]) -> dict[int, Any]:
+        """Return the items of the questions as people see them."""
+        wanted = {one.item for turn in turns for one in turn.questions}
+        kept = self._items
+        found = {number: kept[number] for number in wanted if number in kept}
+        new = self._store.some_items(wanted - found.keys()) if len(found) < len(wanted) else {}
+        shown = {number: _shown_item(number, item) for number, item in new.items()}
+        self._items = dict([*kept.items(), *shown.items()][-KEPT_ITEMS:]) if shown else kept
+        return found | shown
+
+
+def _response(turn: Turn, items: Mapping[int, Any]) -> Response:
+    """Leave out what would give the answer away: names, gold, law and seed."""
+    questions = [
+        {"id": one.id, "item": items[one.item], "mode": one.mode,
+         "proposed": one.proposed, "expires": one.expires.isoformat()}
+        for one in turn.questions
+    ]  # fmt: skip
+    if not turn.receipt.id:
+        return json_response({"questions": questions})
+    return json_response({"receipt": asdict(turn.receipt), "questions": questions})
+
+
+def _shown_item(number: int, item: Item) -> dict[str, Any]:
+    row = item.kind == "row"
+    return {
+        "id": number,
+        "kind": item.kind,
+        "image": f"/items/{number}" if item.kind == "image" else None,
+        "text": item.text,
+        "cells": [[name, _cell(value)] for name, value in item.cells.items()] if row else None,
+    }
+
+
+def _cell(value: Any) -> str:
+    """Write a cell as people read it.
+
+    >>> _cell("a"), _cell(2), _cell(True), _cell(None)
+    ('a', '2', 'true', '')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

@@ -1,0 +1,244 @@
+"""Building the service and running it: one process, one port, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from errno import EADDRNOTAVAIL
+from ipaddress import ip_address
+from pathlib import Path
+from signal import SIGINT, SIGTERM
+from threading import current_thread, main_thread
+from typing import Any
+
+import uvicorn
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from ruleout.web.errors import StoreError
+from ruleout.web.service.auth import Auth
+from ruleout.web.service.gate import Call, Gate, json_response
+from ruleout.web.service.images import Images
+from ruleout.web.service.label_api import LabelApi
+from ruleout.web.service.options import (
+    HEADER_BYTES,
+    HEADER_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    LOOPBACK,
+    STOP_SECONDS,
+    Options,
+)
+from ruleout.web.service.pages import Pages
+from ruleout.web.service.team_api import TeamApi
+from ruleout.web.store import Store
+
+
+def make_app(store: Store, *, images: Path | None = None, options: Options | None = None) -> Gate:
+    """Return the labelling service of a project as an ASGI application.
+
+    Parameters
+    ----------
+    store
+        The project; who calls closes it.
+    images
+        The folder that the paths of images start from; None: there are no images.
+    """
+    chosen = options or Options()
+    pages = Pages(chosen.name)
+
+    async def health(_: Call) -> Response:
+        return json_response({"ok": True})
+
+    endpoints = {
+        ("GET", "/health"): health,
+        **pages.endpoints(),
+        **Auth(store, chosen, pages).endpoints(),
+        **LabelApi(store, chosen).endpoints(),
+        **TeamApi(store, chosen, pages).endpoints(),
+        **Images(store, images, chosen).endpoints(),
+    }
+    return Gate(store, chosen, endpoints, pages.failed)
+
+
+def serve(
+    store: Store,
+    *,
+    images: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    options: Options | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a project until the process gets SIGINT or SIGTERM; requests under way are answered.
+
+    Parameters
+    ----------
+    host, port
+        Where to listen; port 0 takes a free one. On a loopback address only requests that name a
+        loopback host (or that of ``options.origin``) are answered, see :class:`Options`.
+    certificate, key
+        For https: PEM files. Without them the service speaks plain http.
+    ready
+        Called with the address once connections are accepted.
+    """
+    chosen = options or Options()
+    if chosen.hosts is None and _is_loopback(host):
+        chosen = replace(chosen, hosts=LOOPBACK)
+    config = uvicorn.Config(
+        timed(make_app(store, images=images, options=chosen)),
+        http=HeaderTimeout,
+        server_header=False,
+        proxy_headers=chosen.behind_proxy,
+        forwarded_allow_ips=chosen.proxies,
+        access_log=False,
+        log_config=None,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    _load(config)
+    with _listener(host, port) as listener:
+        if ready is not None:
+            ready(chosen.origin or _address(host, listener, config.is_ssl))
+        _Server(config).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Stops in order and returns; uvicorn's own would pass the signal on, which kills us."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGINT and SIGTERM."""
+        if current_thread() is not main_thread():  # signals are for the main thread alone
+            yield
+            return
+        before = {one: signal.signal(one, self.handle_exit) for one in (SIGINT, SIGTERM)}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _load(config: uvicorn.Config) -> None:
+    try:
+        config.load()
+    except OSError as error:  # what ssl raises is one too
+        remedy = "give a certificate and its key as PEM files"
+        raise StoreError(f"cannot speak https ({error})", remedy) from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        problem = f"cannot listen on {host!a} port {port} ({error})"
+        remedy = "choose another --port, or stop what uses it"
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", 0) == EADDRNOTAVAIL:
+            remedy = "give --host an address of this machine, or 0.0.0.0 for all"
+        raise StoreError(problem, remedy) from None
+    # Connections inherit it. Without, each answer may wait 40 ms for the client to confirm.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _address(host: str, listener: socket.socket, secure: bool) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http{'s' * secure}://{shown}:{listener.getsockname()[1]}"
+
+
+# ---------------------------------------------------------------------- slow clients
+
+
+class HeaderTimeout(asyncio.Protocol):
+    """A connection that is cut where headers take too long, or are too long.
+
+    uvicorn waits for ever until a request has begun, and some of its parsers keep headers of any
+    size. This stands before its protocol and watches what arrives while no request is under way;
+    :func:`timed` tells when one is.
+    """
+
+    seconds = HEADER_SECONDS
+
+    def __init__(self, *, app_state: dict[str, Any], **more: Any) -> None:
+        inner: Callable[..., asyncio.Protocol] = AutoHTTPProtocol
+        self._inner = inner(app_state={**app_state, "connection": self}, **more)
+        self._busy = False
+        self._bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._watch()
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._busy:
+            self._watch()
+            self._bytes += len(data)
+            if self._bytes > HEADER_BYTES and self._bytes > len(data):
+                self._transport.abort()
+                return
+        self._inner.data_received(data)
+
+    def under_way(self, busy: bool) -> None:
+        """Note that a request has begun, or is answered; then bytes are of the next one."""
+        self._busy, self._bytes = busy, 0
+        self._forget()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self._inner.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+    def _watch(self) -> None:
+        """Wait for a request; further bytes of one give no more time."""
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.seconds, self._transport.abort)
+
+    def _forget(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def timed(app: ASGIApp) -> ASGIApp:
+    """Tell the connection of each request when it is under way."""
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        connection: HeaderTimeout = scope["state"]["connection"]
+        connection.under_way(True)
+        try:
+            await app(scope, receive, send)
+        finally:
+            connection.under_way(False)
+
+    return watched

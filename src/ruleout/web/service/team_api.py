@@ -1,0 +1,122 @@
+"""The pages of leads: the team's numbers, invites, downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from ruleout.web.errors import RefusedError
+from ruleout.web.items.names import storable
+from ruleout.web.records import Role
+from ruleout.web.service.gate import Call, Endpoint, Row
+from ruleout.web.service.images import pieces
+from ruleout.web.service.options import Options
+from ruleout.web.service.pages import Pages
+from ruleout.web.service.problems import ProblemError
+from ruleout.web.store import Store
+
+
+class TeamApi:
+    """Shows leads how things stand, and lets them invite people and close accounts."""
+
+    def __init__(self, store: Store, options: Options, pages: Pages) -> None:
+        self._store, self._pages, self._now = store, pages, options.clock
+
+    def endpoints(self) -> dict[Row, Endpoint]:
+        return {
+            ("GET", "/team"): self._page,
+            ("POST", "/team/invite"): self.invite,
+            ("POST", "/team/disable"): self.disable,
+            ("GET", "/team/export/{name}"): self.export,
+        }
+
+    def _page(self, call: Call, status: int = 200, **said: Any) -> Response:
+        from ruleout.web.team import team_view  # late: scipy takes a second to load
+
+        view = team_view(self._store, self._now())
+        more = {"invite": None, "invited": None, "problem": None, **said}
+        return self._pages.page("team", call, "Team", status, view=view, **more)
+
+    def invite(self, call: Call) -> Response:
+        """Invite somebody and show the link, this once."""
+        name, role = _name(call), call.form.get("role", "")
+        if role not in ("annotator", "lead"):
+            raise ProblemError("invalid", "there is no such role; choose annotator or lead")
+        try:
+            token = self._store.invite(name, cast(Role, role), now=self._now())
+        except RefusedError as error:
+            return self._refused(call, error)
+        return self._page(call, invite=f"{call.origin}/join/{token}", invited=name)
+
+    def disable(self, call: Call) -> Response:
+        """Let somebody in no more, or again."""
+        name, disabled = _name(call), call.form.get("disabled", "")
+        if disabled not in ("0", "1"):
+            raise ProblemError("invalid", "say 1 to close the account or 0 to open it")
+        try:
+            if disabled == "1" and self._store.user(name).id == call.person.id:
+                remedy = "ask another lead"
+                raise RefusedError("this would lock you out", remedy, reason="conflict")
+            self._store.disable(name, disabled == "1", self._now())
+        except RefusedError as error:
+            return self._refused(call, error)
+        return RedirectResponse("/team", 303)
+
+    def _refused(self, call: Call, error: RefusedError) -> Response:
+        problem = ProblemError.of(error)
+        return self._page(call, problem.status, problem=problem.sentence)
+
+    def export(self, call: Call) -> Response:
+        """Return a download, from a file that is gone once it was sent."""
+        name, writers = call.filled["name"], _writers(self._store)
+        if name not in writers:
+            names = ", ".join(writers)
+            raise ProblemError("unknown", f"there is no such download; take one of {names}")
+        with TemporaryDirectory(prefix="ruleout-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder, name)
+            writers[name](path)
+            stream, size = path.open("rb"), path.stat().st_size
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Length": str(size),
+        }
+        return StreamingResponse(pieces(stream, b"", size), 200, headers, "text/csv")
+
+
+def _writers(store: Store) -> dict[str, Callable[[Path], None]]:
+    from ruleout.web.exporting import (  # late: pyarrow takes long to load
+        How,
+        known,
+        write_contradictions,
+        write_log,
+        write_sets,
+    )
+
+    classes = store.settings.classes
+
+    def found(how: How) -> Any:
+        return known(store.log(), [item.name for _, item in store.items()], classes, how)
+
+    def sets(path: Path, how: How) -> None:
+        every = found(how)
+        write_sets(every.sets, every.items, path)
+
+    return {
+        "sets.csv": lambda path: sets(path, "no"),
+        "sets-intersection.csv": lambda path: sets(path, "intersection"),
+        "log.csv": lambda path: write_log(store.log(), classes, path),
+        "contradictions.csv": lambda path: write_contradictions(
+            found("intersection").contradictions, classes, path
+        ),
+    }
+
+
+def _name(call: Call) -> str:
+    name = call.form.get("name", "")
+    if not storable(name):
+        raise ProblemError("invalid", "the name cannot be kept; write it with letters alone")
+    return name
