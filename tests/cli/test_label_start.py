@@ -52,7 +52,7 @@ def test_every_command_says_what_to_install(command: str, tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir() if file.name != "images"] == []
 
 
-@pytest.mark.parametrize("package", ["uvicorn", "argon2", "fastapi"])
+@pytest.mark.parametrize("package", ["uvicorn", "argon2", "starlette"])
 def test_serving_says_what_to_install(package: str, tmp_path: Path) -> None:
     done = without(package, "label", "serve", make_project(tmp_path))
     assert done.returncode == 1
@@ -71,7 +71,7 @@ def test_the_command_line_loads_no_database() -> None:
     code = """
 import sys
 from ruleout.cli import app
-heavy = {"sqlalchemy", "alembic", "fastapi", "uvicorn", "argon2", "torch", "pyarrow"}
+heavy = {"sqlalchemy", "alembic", "starlette", "uvicorn", "argon2", "torch", "pyarrow"}
 print(sorted(heavy & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

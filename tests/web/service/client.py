@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import httpx
-from starlette.types import ASGIApp
+
+from ruleout.web.service.gate import Gate
 
 PAGE = {"accept": "text/html,application/xhtml+xml"}
 ORIGIN = "http://testserver"
@@ -18,7 +19,7 @@ ORIGIN = "http://testserver"
 class Client:
     """Sends requests one after the other; `csrf` is sent along where it is set."""
 
-    def __init__(self, app: ASGIApp, token: str | None = None, cookie: str = "") -> None:
+    def __init__(self, app: Gate, token: str | None = None, cookie: str = "") -> None:
         self._runner = asyncio.Runner()
         self._app = app
         transport = httpx.ASGITransport(app, raise_app_exceptions=True)

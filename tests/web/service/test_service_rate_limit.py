@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
 
 import httpx
 from web.service.client import ORIGIN
@@ -66,7 +65,7 @@ def tried(site: Site, *logins: tuple[str, str], address: str = "10.0.0.1") -> li
     async def every() -> list[httpx.Response]:
         transport = httpx.ASGITransport(site.app, client=(address, 1))
         async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as http:
-            sent: list[Any] = [
+            sent = [
                 http.post("/login", data={"name": name, "password": password})
                 for name, password in logins
             ]

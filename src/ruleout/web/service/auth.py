@@ -152,9 +152,10 @@ class Auth:
         self, call: Call, token: str, user: User, problem: str | None = None, status: int = 200
     ) -> Response:
         shortest, longest = PASSWORD_CHARACTERS
-        more = {"token": token, "name": user.name, "problem": problem}
-        more |= {"shortest": shortest, "longest": longest}
-        return self._pages.page("join", call, "Choose a password", status, **more)
+        return self._pages.page(
+            "join", call, "Choose a password", status, token=token, name=user.name,
+            problem=problem, shortest=shortest, longest=longest,
+        )  # fmt: skip
 
     async def join(self, call: Call) -> Response:
         """Take the password of somebody who was invited, and let them in."""

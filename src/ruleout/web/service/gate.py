@@ -18,10 +18,10 @@ from datetime import datetime
 from functools import cached_property, partial
 from inspect import iscoroutinefunction
 from ipaddress import IPv6Address
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from anyio import to_thread
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import compile_path
@@ -326,7 +326,7 @@ class Gate:
     async def _session(self, token: str) -> User | None:
         user, until = await self._sessions.ask(token)
         if until is not None:  # a write, which may have to wait for others
-            await to_thread.run_sync(self._store.lengthen, token, until)
+            await run_in_threadpool(self._store.lengthen, token, until)
         return user
 
     def _looked_up(self, tokens: Sequence[str]) -> list[tuple[User | None, datetime | None]]:
@@ -335,7 +335,9 @@ class Gate:
 
 def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
     """What is not written for the event loop runs in a thread."""
-    return endpoint if iscoroutinefunction(endpoint) else partial(to_thread.run_sync, endpoint)
+    if iscoroutinefunction(endpoint):
+        return endpoint
+    return partial(run_in_threadpool, cast(Callable[[Call], Response], endpoint))
 
 
 # ---------------------------------------------------------------------- checks

@@ -99,7 +99,7 @@ class Delays:
         failures, then = self._kept.get(key, (0, 0.0))
         if failures < self._free:
             return 0
-        delay = min(2.0 ** min(failures - self._free, 60), self._longest)
+        delay: float = min(2.0 ** min(failures - self._free, 60), self._longest)
         passed = self._clock().timestamp() - then
         return math.ceil(max(0.0, min(delay, delay - passed)))
 
