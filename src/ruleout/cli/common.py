@@ -136,7 +136,7 @@ def _sentence(error: Exception) -> str:
 
 
 #: Modules of the extra ``label``.
-_EXTRA = {"alembic", "argon2", "fastapi", "sqlalchemy", "starlette", "uvicorn"}
+_EXTRA = {"alembic", "argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
 
 
 @contextmanager

@@ -17,9 +17,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.responses import RedirectResponse, Response
 
-from ruleout.web.errors import RefusedError
-from ruleout.web.items.names import storable
-from ruleout.web.records import User
+from ruleout.web.entities import RefusedError, User
+from ruleout.web.names import storable
 from ruleout.web.service.gate import Call, Cookie, Endpoint, Row
 from ruleout.web.service.options import (
     HASHES_AT_ONCE,

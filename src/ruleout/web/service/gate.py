@@ -15,7 +15,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from inspect import iscoroutinefunction
 from ipaddress import IPv6Address
 from typing import Any, Literal, TypeAlias, cast
@@ -27,8 +27,8 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
-from ruleout.web.records import Role, User
-from ruleout.web.service.gathering import Gathering
+from ruleout.web.batcher import Batcher
+from ruleout.web.entities import Role, User
 from ruleout.web.service.options import (
     BODY_SECONDS,
     FORM_FIELDS,
@@ -273,7 +273,7 @@ class Gate:
         self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
         self._cookie = Cookie(store.identity)
         self._body_bytes = body_bytes(len(store.settings.classes))
-        self._sessions = Gathering(self._looked_up, lanes=2)
+        self._sessions = Batcher(self._looked_up, lanes=2)
         self._requests = Buckets(
             size=options.burst, rate=options.rate, clock=options.clock, most=LIMITED_KEYS
         )
@@ -337,7 +337,8 @@ def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
     """What is not written for the event loop runs in a thread."""
     if iscoroutinefunction(endpoint):
         return endpoint
-    return partial(run_in_threadpool, cast(Callable[[Call], Response], endpoint))
+    function = cast(Callable[[Call], Response], endpoint)
+    return lambda call: run_in_threadpool(function, call)
 
 
 # ---------------------------------------------------------------------- checks

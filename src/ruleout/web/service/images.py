@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from starlette.responses import Response, StreamingResponse
 
+from ruleout.web.entities import Item
 from ruleout.web.items import image_type
-from ruleout.web.records import Item
 from ruleout.web.service.gate import Call, Endpoint, Row
 from ruleout.web.service.options import Options
 from ruleout.web.service.problems import ProblemError

@@ -10,13 +10,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
-from ruleout.web.leases import MOST
-from ruleout.web.records import Item, Kind, Reply, Turn
+from ruleout.web.batcher import Batcher
+from ruleout.web.entities import MOST_HELD, Item, Kind, Reply, Turn, TurnRequest
 from ruleout.web.service.gate import Call, Endpoint, Row, json_response
-from ruleout.web.service.gathering import Gathering
 from ruleout.web.service.options import KEPT_ITEMS, Options
 from ruleout.web.service.problems import ProblemError
-from ruleout.web.sittings import Wish
 from ruleout.web.store import Store
 
 _Number = Annotated[int, Field(ge=0, lt=2**31)]
@@ -33,7 +31,7 @@ M = TypeVar("M", bound=_Sent)
 class Next(_Sent):
     """A wish for questions."""
 
-    count: Annotated[int, Field(ge=1, le=MOST)] = 1
+    count: Annotated[int, Field(ge=1, le=MOST_HELD)] = 1
 
 
 class Answer(_Sent):
@@ -47,7 +45,7 @@ class Answer(_Sent):
     undoes: _Key | None = None
     took_ms: Annotated[int, Field(gt=-(2**53), lt=2**53)] | None = None
     sent: Annotated[str, Field(max_length=40)] | None = None
-    hold: Annotated[int, Field(ge=0, le=MOST)] = 0
+    hold: Annotated[int, Field(ge=0, le=MOST_HELD)] = 0
 
     def reply(self) -> Reply:
         """Return it as the store takes it."""
@@ -81,7 +79,7 @@ class LabelApi:
 
     def __init__(self, store: Store, options: Options) -> None:
         self._store, self._options = store, options
-        self._turns = Gathering(self._taken, lanes=store.lanes)
+        self._turns = Batcher(self._taken, lanes=store.lanes)
         self._items: dict[int, Any] = {}
 
     def endpoints(self) -> dict[Row, Endpoint]:
@@ -125,11 +123,12 @@ class LabelApi:
 
     async def _turn(self, call: Call, hold: int, reply: Reply | None = None) -> Response:
         now = self._options.clock()
-        return await self._turns.ask(Wish(user=call.person.id, hold=hold, now=now, reply=reply))
+        asked = TurnRequest(user=call.person.id, hold=hold, now=now, reply=reply)
+        return await self._turns.ask(asked)
 
-    def _taken(self, wishes: Sequence[Wish]) -> list[Response | BaseException]:
+    def _taken(self, asked: Sequence[TurnRequest]) -> list[Response | BaseException]:
         """Do what many want, and look up together what they will see."""
-        turns = self._store.take(wishes)
+        turns = self._store.turns(asked)
         items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
         return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
 

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from ruleout.web.errors import StoreError
+from ruleout.web.entities import StoreError
 from ruleout.web.service.auth import Auth
 from ruleout.web.service.gate import Call, Gate, json_response
 from ruleout.web.service.images import Images

@@ -9,9 +9,8 @@ from typing import Any, cast
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from ruleout.web.errors import RefusedError
-from ruleout.web.items.names import storable
-from ruleout.web.records import Role
+from ruleout.web.entities import RefusedError, Role
+from ruleout.web.names import storable
 from ruleout.web.service.gate import Call, Endpoint, Row
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
@@ -88,13 +87,8 @@ class TeamApi:
 
 
 def _writers(store: Store) -> dict[str, Callable[[Path], None]]:
-    from ruleout.web.exporting import (  # late: pyarrow takes long to load
-        How,
-        known,
-        write_contradictions,
-        write_log,
-        write_sets,
-    )
+    from ruleout.web.answer_log import How, known  # late: pyarrow takes long to load
+    from ruleout.web.project_export import write_contradictions, write_log, write_sets
 
     classes = store.settings.classes
 
