@@ -9,10 +9,10 @@ demo: $(READY)  ## what works today, on real data
 	$(BIN)/ruleout demo
 
 test: $(READY)  ## the tests that run anywhere
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(READY)  ## larger counts; RULEOUT_COUNT scales them (CI: 0.3)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .

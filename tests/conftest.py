@@ -12,7 +12,7 @@ from tiers import STRICT
 
 settings.register_profile("ruleout", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ruleout")
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # one for each of two workers
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
