@@ -344,7 +344,7 @@ def open_items(
 
     clf, reading, wanted = load_model(model, device, features)
     with labelling(), ExitStack() as stack:
-        from ruleout.estimator.targets import known_target
+        from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review
         from ruleout.web.project import Project
 

@@ -77,8 +77,8 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
+    from ruleout.estimator.inputs import positions
     from ruleout.estimator.scorers import judge_labels, judge_sets
-    from ruleout.estimator.targets import positions
 
     probabilities = clf.predict_proba(table.x)
     found = {}
@@ -90,8 +90,8 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
 
 
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
+    from ruleout.estimator.inputs import per_row
     from ruleout.estimator.scorers import judge_labels, judge_sets
-    from ruleout.estimator.targets import per_row
     from ruleout.learning.training_data import said
 
     tell(said(items.dropped, "they are left out"))

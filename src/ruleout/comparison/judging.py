@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -24,44 +24,21 @@ Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
 
 @dataclass(frozen=True, eq=False)
 class Judging:
-    """The trials to train, and the rows on which their models are judged.
-
-    Attributes
-    ----------
-    kind
-        What judges.
-    trials
-        What trains and chooses, one entry per trial.
-    x
-        Where the judging rows are.
-    rows
-        ``[T, m]``: which of them judge each trial. The same for every trial unless they are folds.
-    targets
-        One entry per trial: true labels (positions), or label sets of the judging rows.
-    name, values
-        The measure: ``(logits, target) → [m]``.
-    rates
-        One entry per trial where answers made the sets of the judging rows, else None.
-    """
+    """The trials to train, and the rows on which their models are judged."""
 
     kind: Kind
-    trials: list[Trial]
-    x: Any
-    rows: NDArray[np.intp]
-    targets: list[Any]
-    name: str
-    values: Any
-    rates: list[Any] | None = None
+    trials: list[Trial]  # what trains and chooses
+    x: Any  # where the judging rows are
+    rows: NDArray[np.intp]  # [T, m]: which judge each trial; only folds differ
+    targets: list[Any]  # of each trial: true labels (positions), or label sets of its judging rows
+    name: str  # of the measure
+    values: Any  # the measure: (logits, target) → [m]
+    rates: list[Any] | None = None  # of each trial, where answers made the sets that judge
 
     @property
     def count(self) -> int:
         """How many different rows judge."""
         return self.rows.size if self.kind == "folds" else self.rows.shape[1]
-
-    @property
-    def apart(self) -> int:
-        """How many trials are judged on different rows: all folds, else one."""
-        return len(self.rows) if self.kind == "folds" else 1
 
     def watch(self) -> Watch:
         """Return what to measure while training."""
@@ -128,13 +105,18 @@ def plan(
             "trials that choose their own rows leave none to judge all of them on",
             "give test rows: test=(x_test, y_test)",
         )
+    n, count = x.shape[0], len(given)
+    order = np.random.default_rng([seed, 0, 1]).permutation(n)  # as no batch and no split uses
     if judge == "folds":
-        return _folds(x, given, score, seed)
+        size = n // count
+        if count < 2 or size < 1:
+            raise ValueError(f"folds need at least two trials, each with rows, not {count}")
+        parts = [np.sort(order[t * size : (t + 1) * size]) for t in range(count)]
+        return _kept(x, given, parts, "folds", score)
     if isinstance(judge, str) or not 0 < judge < 1:
         raise ValueError(f"judge must be a share between 0 and 1, or 'folds', not {brief(judge)}")
-    count = max(1, int(np.ceil(round(x.shape[0] * judge, 9))))
-    aside = np.sort(_shuffled(x.shape[0], seed)[:count])
-    return _kept(x, given, [aside] * len(given), "kept", score)
+    aside = np.sort(order[: max(1, int(np.ceil(round(n * judge, 9))))])
+    return _kept(x, given, [aside] * count, "kept", score)
 
 
 def _trials(n: int, sets: Any, count: int | None, seed: int) -> list[Trial]:
@@ -148,11 +130,6 @@ def _trials(n: int, sets: Any, count: int | None, seed: int) -> list[Trial]:
     if count not in (None, len(found)):
         raise ValueError(f"{len(found)} tables of sets make as many trials, not {brief(count)}")
     return found
-
-
-def _shuffled(n: int, seed: int) -> NDArray[np.intp]:
-    """Return all rows in an order that neither batches nor splits of trials use."""
-    return np.random.default_rng([seed, 0, 1]).permutation(n)
 
 
 def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: Any) -> Judging:
@@ -179,16 +156,6 @@ def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: 
     return Judging(kind, trials, x, rows, [known] * len(trials), name, values)
 
 
-def _folds(x: Any, trials: list[Trial], score: Criterion, seed: int) -> Judging:
-    """Let each trial be judged on a part of its own; parts have the same size."""
-    size = x.shape[0] // len(trials)
-    if len(trials) < 2 or size < 1:
-        raise ValueError(f"folds need at least two trials, each with rows, not {len(trials)}")
-    order = _shuffled(x.shape[0], seed)
-    parts = [np.sort(order[t * size : (t + 1) * size]) for t in range(len(trials))]
-    return _kept(x, trials, parts, "folds", score)
-
-
 def _kept(
     x: Any, trials: list[Trial], parts: list[NDArray[np.intp]], kind: Kind, score: Criterion
 ) -> Judging:
@@ -206,11 +173,12 @@ def _kept(
     return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values, rates)
 
 
+# ---------------------------------------------------------------------- how the best predicts
+
 _FEWEST = 10  # rows in a bin
 
 
-@dataclass(frozen=True, eq=False)
-class Bins:
+class Bins(NamedTuple):
     """Rows by how sure the model is: one entry per bin."""
 
     confidence: NDArray[np.float64]
@@ -219,29 +187,14 @@ class Bins:
     count: NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
-class Pictures:
-    """What is known about the predictions of one approach.
-
-    Attributes
-    ----------
-    approach
-        Which one.
-    bins
-        How often it is right when it is this sure.
-    ruled
-        ``[k, k]``: how often a class (row) was ruled out where another (column) was predicted.
-    ruled_rows
-        How many rows that is, and what rows they are.
-    confusion
-        ``[k, k]``: true against predicted classes, where the true ones are known.
-    """
+class Pictures(NamedTuple):
+    """What is known about the predictions of one approach."""
 
     approach: str
-    bins: Bins
-    ruled: NDArray[np.int64]
-    ruled_rows: str
-    confusion: NDArray[np.int64] | None
+    bins: Bins  # how often it is right when it is this sure
+    ruled: NDArray[np.int64]  # [k, k]: how often a class (row) was ruled out, another predicted
+    ruled_rows: str  # how many rows that is, and what rows they are
+    confusion: NDArray[np.int64] | None  # [k, k]: true against predicted, where labels are known
 
 
 def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
@@ -250,13 +203,14 @@ def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
     Where trials share their judging rows, the first trial alone is looked at.
     """
     k = len(judging.trials[0].sets.classes)
+    measure = judging.values if judging.kind == "labels" else criterion("accuracy").values
     sure, right, counted = [], [], np.zeros((k, k), np.int64)
-    for trial in range(judging.apart):
+    for trial in range(len(judging.trials) if judging.kind == "folds" else 1):
         logits, known = judging.logits(fit, trial), judging.targets[trial]
         predicted = logits.argmax(-1).numpy()
         says = known.sizes > 0 if isinstance(known, LabelSets) else np.full(len(known), True)
         sure.append(logits.double().softmax(-1).amax(-1).numpy()[says])
-        right.append(_right(judging, trial, logits)[says])
+        right.append(measure(logits, judging.target(trial, logits)).double().numpy()[says])
         if isinstance(known, LabelSets):
             counted += pairs(known, predicted)
         else:
@@ -269,16 +223,6 @@ def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
     predicted = predict(fit.module(0), x[rows]).argmax(-1).numpy()
     said = f"{len(rows):,} training rows of the first trial"
     return Pictures(approach, found, pairs(own.sets, predicted), said, counted)
-
-
-def _right(judging: Judging, trial: int, logits: torch.Tensor) -> NDArray[np.float64]:
-    """Return 1 and 0 for true labels, else the unbiased estimate of each row."""
-    target = judging.target(trial, logits)
-    if judging.kind == "labels":
-        values = judging.values(logits, target)
-    else:
-        values = criterion("accuracy").values(logits, target)
-    return np.asarray(values.double().numpy())
 
 
 def pairs(sets: LabelSets, predicted: NDArray[Any]) -> NDArray[np.int64]:

@@ -21,10 +21,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from ruleout.estimator.inputs import TrainingData, check_finite, row_weights
-from ruleout.estimator.scorers import unbiased_accuracy
-from ruleout.estimator.targets import (
-    Target,
+from ruleout.estimator.inputs import (
+    TrainingData,
+    check_finite,
     check_rows,
     class_array,
     holds_sets,
@@ -32,6 +31,7 @@ from ruleout.estimator.targets import (
     per_row,
     target,
 )
+from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
@@ -374,12 +374,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             y, rate = per_row(y, x.shape[0])
             check_rows(x.shape[0], y)
         if part and not reset:
-            known = Target(known_target(y, self._same(named)), self.classes_)
+            sets, names = known_target(y, self._same(named)), self.classes_
         else:
-            known = target(y, self.classes if named is None else named, whole=not part)
-        known = known._replace(rate=rate)
-        weight = row_weights(known, sample_weight, self.class_weight)
-        return TrainingData(x, known.sets, weight, known.classes, rate).used()
+            sets, names = target(y, self.classes if named is None else named, whole=not part)
+        return TrainingData(x, sets, names, rate).weighted(sample_weight, self.class_weight)
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""

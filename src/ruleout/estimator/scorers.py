@@ -13,18 +13,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ruleout.estimator.targets import (
-    check_rows,
-    holds_sets,
-    known_target,
-    per_row,
-    positions,
-)
+from ruleout.estimator.inputs import check_rows, holds_sets, known_target, per_row, positions
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
 from ruleout.selection import criterion
 
-__all__ = ["consistency", "unbiased_accuracy"]
+Array = NDArray[np.float64]
 
 
 def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -82,30 +76,15 @@ def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> 
     return float((weight * values).sum() / weight.sum())
 
 
-Array = NDArray[np.float64]
+# ---------------------------------------------------------------------- for `ruleout evaluate`
 
 
 def judge_sets(probabilities: Array, sets: LabelSets, rate: Array | None = None) -> dict[str, Any]:
-    """Judge by what was ruled out; no true label is needed.
+    """Judge ``[n, k]`` by what was ruled out, or by answers with their rates.
 
-    Parameters
-    ----------
-    probabilities
-        ``[n, k]``.
-    sets
-        What was ruled out for each row.
-    rate
-        Where answers made the sets: how likely a wrong class stays possible in each row.
+    Returns ``accuracy`` (unbiased) and ``consistency``, each with its standard error, and ``rows``.
 
-    Returns
-    -------
-    dict
-        ``accuracy`` (unbiased) and ``consistency``, each with its standard error, and ``rows``.
-
-    Examples
-    --------
-    >>> sure = np.eye(3)[[0, 1]]
-    >>> judge_sets(sure, LabelSets([[0, 1, 1], [0, 1, 0]]))["consistency"]
+    >>> judge_sets(np.eye(3)[[0, 1]], LabelSets([[0, 1, 1], [0, 1, 0]]))["consistency"]
     (0.5, 0.5)
     """
     scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
@@ -117,25 +96,12 @@ def judge_sets(probabilities: Array, sets: LabelSets, rate: Array | None = None)
 
 
 def judge_labels(probabilities: Array, codes: NDArray[np.intp]) -> dict[str, Any]:
-    """Judge by true labels.
+    """Judge ``[n, k]`` by the positions of the true labels.
 
-    Parameters
-    ----------
-    probabilities
-        ``[n, k]``.
-    codes
-        ``[n]``: the position of each true label.
+    Returns ``accuracy`` with its standard error; ``calibration_error``; ``classes``: for each class
+    how many rows it has, precision, recall and F1 (NaN where nothing says); and ``rows``.
 
-    Returns
-    -------
-    dict
-        ``accuracy`` with its standard error; ``calibration_error``; ``classes``: for each class how
-        many rows it has, precision, recall and F1 (NaN where nothing says); and ``rows``.
-
-    Examples
-    --------
-    >>> sure = np.eye(3)[[0, 1, 1]]
-    >>> judge_labels(sure, np.array([0, 1, 2]))["classes"]["recall"]
+    >>> judge_labels(np.eye(3)[[0, 1, 1]], np.array([0, 1, 2]))["classes"]["recall"]
     array([1., 1., 0.])
     """
     n, k = probabilities.shape
