@@ -71,5 +71,19 @@ def read(page: str) -> Page:
 
 
 def pictures(page: str) -> list[ElementTree.Element]:
-    """Return every SVG of a page, read as XML."""
-    return [ElementTree.fromstring(text) for text in re.findall("<svg.*?</svg>", page, re.DOTALL)]
+    """Return every picture of a page, read as XML."""
+    return [ElementTree.fromstring(text) for text in svgs(page)]
+
+
+def svgs(page: str) -> list[str]:
+    """Return every picture of a page, with the smaller ones inside it."""
+    found, depth, start = [], 0, 0
+    for each in re.finditer(r"<svg\b|</svg>", page):
+        if each[0] != "</svg>":
+            start = start if depth else each.start()
+            depth += 1
+        elif depth := depth - 1:
+            continue
+        else:
+            found.append(page[start : each.end()])
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report.markup import Page, pictures, read
+from report.markup import Page, pictures, read, svgs
 from report.samples import calibration, curves, pairs, sizes
 
 from ruleout.labels.errors import InputError
@@ -30,7 +30,7 @@ from ruleout.report import (
     TableRow,
     render,
 )
-from ruleout.report.curves import _FAR, closest
+from ruleout.report.curves import _FAR, thinned
 from ruleout.report.formats import labels
 from ruleout.report.heatmap import heat
 from ruleout.report.svg import reach, spread, ticks
@@ -47,11 +47,10 @@ def page(*parts: Part) -> Page:
     return read(show(*parts))
 
 
-def wide(part: Part) -> Page:
-    """Read the picture for desks alone."""
-    found = re.search('<svg class="wide.*?</svg>', show(part), re.DOTALL)
-    assert found
-    return read(found[0])
+def picture(part: Part) -> Page:
+    """Read the chart alone."""
+    (found,) = [one for one in svgs(show(part)) if one.startswith('<svg class="chart')]
+    return read(found)
 
 
 def assert_sound(markup: str) -> None:
@@ -97,14 +96,14 @@ def test_a_chart_without_numbers_says_so(part: Part) -> None:
 
 
 def test_lines_that_are_not_chosen_stay_grey_and_below() -> None:
-    groups = [group.attributes["class"].split() for group in wide(curves()).all("g", "line")]
+    groups = [group.attributes["class"].split() for group in picture(curves()).all("g", "line")]
     assert ["on" in group for group in groups] == [False] * 13 + [True] * 5
 
 
 def test_names_at_the_ends_of_lines_never_touch() -> None:
     lines = [Line(f"line {i}", [0, 1], [0, 0.5 + i / 1000]) for i in range(18)]
     chart = Curves("", lines, visible=[line.name for line in lines])
-    heights = sorted(float(e.attributes["y"]) for e in wide(chart).all("text", "placed"))
+    heights = sorted(float(e.attributes["y"]) for e in picture(chart).all("text", "placed"))
     assert len(heights) == 18
     assert min(np.diff(heights)) >= 14.9
 
@@ -112,7 +111,7 @@ def test_names_at_the_ends_of_lines_never_touch() -> None:
 def test_more_names_than_fit_are_left_to_the_legend() -> None:
     lines = [Line(f"line {i}", [0, 1], [0, i]) for i in range(60)]
     chart = Curves("", lines, visible=[line.name for line in lines])
-    assert 10 < len(wide(chart).all("text", "placed")) < 30
+    assert 10 < len(picture(chart).all("text", "placed")) < 30
     assert len(page(chart).all("button", "")) >= 60
 
 
@@ -130,36 +129,61 @@ def test_the_legend_names_the_last_value_of_every_line() -> None:
 
 
 def test_a_gap_interrupts_a_line_and_a_lonely_point_is_a_dot() -> None:
-    chart = wide(Curves("", [Line("a", [1, 2, 3, 4], [1, NAN, 2, 3])]))
+    chart = picture(Curves("", [Line("a", [1, 2, 3, 4], [1, NAN, 2, 3])]))
     (stroke,) = [path for path in chart.all("path") if path.attributes.get("id")]
     assert stroke.attributes["d"].count("M") == 2
     assert len(chart.all("circle", "lone")) == 1
 
 
-def test_long_curves_keep_their_extremes() -> None:
-    mean = np.zeros(5000)
-    mean[1234] = 1.0
-    (stroke,) = [
-        path
-        for path in wide(Curves("", [Line("a", np.arange(5000), mean)])).all("path")
-        if path.attributes.get("id")
-    ]
-    rises = re.findall(r"l[\d.]+ ?(-?[\d.]+)", stroke.attributes["d"])
-    assert 50 < len(rises) < 200
-    assert min(map(float, rises)) < -300
-    assert max(map(float, rises)) > 300
+@given(
+    st.lists(st.floats(0, 300), min_size=2, max_size=400),
+    st.lists(st.floats(0.01, 9), min_size=400, max_size=400),
+)
+@settings(max_examples=60)
+def test_a_drawn_line_is_nowhere_far_from_its_data(heights: list[float], gaps: list[float]) -> None:
+    x, y = np.cumsum(gaps)[: len(heights)], np.array(heights)
+    keep = thinned(x, y, 0.4)
+    assert (keep[0], keep[-1]) == (0, len(y) - 1)
+    assert np.abs(np.interp(x, x[keep], y[keep]) - y).max() <= 0.4
 
 
-def test_a_still_curve_keeps_its_rise_and_its_ends() -> None:
-    mean = 1 - np.exp(-np.arange(250) / 5)
-    keep = closest(mean, 36)
-    assert (keep[0], keep[-1], len(keep)) == (0, 249, 36)
-    drawn = np.interp(np.arange(250), keep, mean[keep])
-    assert np.abs(drawn - mean).max() < 0.005
+def test_outliers_do_not_draw_points_from_the_rest_of_a_curve() -> None:
+    """As the cells of the paper do: 250 epochs, noise, and a few epochs far off."""
+    random = np.random.default_rng(0)
+    mean = 0.9 - 0.8 * np.exp(-np.arange(250) / 9) + random.normal(0, 0.004, 250)
+    mean[random.integers(0, 250, 12)] -= 0.3
+    cell = TableCell(0.9, curves=[Line("test", np.arange(250), mean)])
+    markup = show(CellTable("", ["a"], [TableRow("", "b", [cell])]))
+    (d,) = re.findall(r'<g class="stroke"><path d="([^"]*)"', markup)
+    steps = np.array([pair(step) for step in re.findall("[Ml]([^Ml]+)", d)]).cumsum(0)
+    drawn = np.interp(1000 * np.arange(250) / 249, *steps.T)
+    pixels = np.ptp(drawn) / np.ptp(mean)  # of a share of one
+    assert np.abs((drawn - drawn.min()) - pixels * (mean.max() - mean)).max() < 1
+    assert pixels > 150
 
 
-def test_a_straight_curve_needs_few_points() -> None:
-    assert len(closest(np.linspace(0, 1, 250), 36)) <= 4
+def pair(step: str) -> tuple[float, float]:
+    """Read two numbers as a path writes them."""
+    a, b = re.findall(r"-?(?:\d+\.?\d*|\.\d+)", step)
+    return float(a), float(b)
+
+
+def test_of_a_very_long_curve_the_extremes_are_drawn() -> None:
+    mean = np.random.default_rng(0).normal(0, 1, 90_000)
+    keep = thinned(np.arange(90_000.0), mean, 0.0)
+    assert len(keep) <= 602
+    ends = np.searchsorted(keep, np.arange(0, 90_001, 300))
+    for place, (first, last) in enumerate(pairwise(ends.tolist())):
+        stretch, drawn = mean[300 * place : 300 * (place + 1)], mean[keep[first:last]]
+        assert (drawn.min(), drawn.max()) == (stretch.min(), stretch.max())
+
+
+def test_a_straight_curve_needs_two_points() -> None:
+    assert thinned(np.arange(250.0), np.linspace(0, 1, 250), 0.1).tolist() == [0, 249]
+
+
+def test_a_curve_that_goes_back_is_drawn_whole() -> None:
+    assert len(thinned(np.array([0.0, 2, 1, 3]), np.zeros(4), 1.0)) == 4
 
 
 def test_a_line_of_unequal_lengths_is_refused() -> None:
@@ -173,22 +197,22 @@ def test_a_visible_name_must_be_a_line() -> None:
 
 
 def test_bars_are_as_high_as_their_counts() -> None:
-    chart = wide(Histogram("", [10, 20, 0]))
+    chart = picture(Histogram("", [10, 20, 0]))
     heights = [float(rect.attributes["height"]) for rect in chart.all("rect")]
     assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
     assert heights[2] == 0
 
 
 def test_what_was_expected_is_drawn_over_the_bars_and_told() -> None:
-    chart = wide(sizes())
+    chart = picture(sizes())
     assert len(chart.all("circle")) == 9
     assert "expected under the law" in chart.all("title")[1].text
-    assert not wide(Histogram("", [1, 2])).all("circle")
+    assert not picture(Histogram("", [1, 2])).all("circle")
 
 
 def test_many_sizes_share_bars_and_no_count_is_lost() -> None:
     counts = np.arange(999)
-    titles = [title.text for title in wide(Histogram("", counts)).all("title")[1:]]
+    titles = [title.text for title in picture(Histogram("", counts)).all("title")[1:]]
     assert len(titles) <= 48
     told = [int(re.findall(r": ([\d,]+) observed", t)[0].replace(",", "")) for t in titles]
     assert sum(told) == counts.sum()
@@ -198,7 +222,7 @@ def test_estimates_outside_the_axes_become_arrows_and_the_page_says_so() -> None
     text = page(calibration()).all("figure")[0].text
     assert "2 bins lie outside" in text
     assert "unbiased estimate from what was ruled out" in text
-    chart = wide(calibration())
+    chart = picture(calibration())
     assert len(chart.all("circle")) == 8
     heights = [float(e.attributes[y]) for e in chart.all("line", "error") for y in ("y1", "y2")]
     assert min(heights) >= 36
@@ -209,9 +233,9 @@ def test_with_true_labels_nothing_is_called_an_estimate() -> None:
 
 
 def test_ten_classes_show_numbers_and_a_hundred_show_shades() -> None:
-    assert len(wide(pairs(10)).all("g", "cell")) == 101  # and the legend
-    assert len(wide(pairs(100)).all("g", "cell")) == 1
-    assert len(wide(pairs(100)).all("g", "row")) == 100
+    assert len(picture(pairs(10)).all("g", "cell")) == 101  # and the legend
+    assert len(picture(pairs(100)).all("g", "cell")) == 1
+    assert len(picture(pairs(100)).all("g", "row")) == 100
 
 
 def test_beyond_a_hundred_classes_the_page_says_what_it_shows() -> None:

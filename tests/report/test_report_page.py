@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -101,7 +102,7 @@ def test_the_same_report_gives_the_same_text_in_every_process() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env={"PYTHONPATH": tests, "PYTHONHASHSEED": seed},
+            env={"PYTHONPATH": os.pathsep.join([tests, *sys.path]), "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
@@ -135,7 +136,7 @@ def test_sections_are_listed_from_three_on() -> None:
 
 def test_what_is_no_part_is_refused() -> None:
     report = Report("", sections=[Section("", ["text"])])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match="a str is no part of a report"):
+    with pytest.raises(TypeError, match="a str is not a part of a report"):
         render(report)
 
 

@@ -1,4 +1,4 @@
-"""A cell table as rows of cells, ready for the template."""
+"""A cell table as rows of cells, with the details that each opens to, ready for the templates."""
 
 from __future__ import annotations
 
@@ -13,12 +13,33 @@ from ruleout.report.formats import known, p_value, points, text, values
 from ruleout.report.parts import CellTable, Curves, TableCell, TableRow
 from ruleout.report.table import legend, one_line, signed, value
 
-TRIANGLES = {"": "", "agrees": "", "better": "▲", "worse": "▼"}
-STEPS = (1.0, 2.0, 4.0)  # combined standard deviations at which the shade changes
+_TRIANGLES = {"": "", "agrees": "", "better": "▲", "worse": "▼"}
+_STEPS = (1.0, 2.0, 4.0)  # combined standard deviations at which the shade changes
+_PAPER = 7  # the colour of the paper's bar
+_VERDICTS = {
+    "": "",
+    "agrees": "agrees with the paper",
+    "better": "better than the paper",
+    "worse": "worse than the paper",
+}
 
 
 @dataclass(frozen=True)
-class CellView:
+class _Details:
+    """The contents of the dialog; what is empty is left out."""
+
+    verdict: str
+    marked: str
+    numbers: list[tuple[str, str, str]]
+    picture: Markup | None
+    trials: list[str]
+    chosen: list[tuple[str, str]]
+    facts: list[tuple[str, str]]
+    curve: Markup | None
+
+
+@dataclass(frozen=True)
+class _Cell:
     """What a cell shows, what it is sorted by, and what it opens to."""
 
     cell: TableCell
@@ -27,24 +48,24 @@ class CellView:
     shown: Mapping[str, str]
     keys: Mapping[str, str]
     said: str
-    opened: Opened
+    details: _Details
 
 
 @dataclass(frozen=True)
-class RowView:
+class _Row:
     """One approach: ``opens`` where its family begins."""
 
     row: TableRow
     colour: int
     opens: bool
-    cells: list[CellView]
+    cells: list[_Cell]
 
 
 @dataclass(frozen=True)
-class TableView:
+class View:
     """The whole table; `foot` counts verdicts by column, `total` all of them."""
 
-    rows: list[RowView]
+    rows: list[_Row]
     foot: list[Mapping[str, int]]
     total: str
     beside: bool
@@ -52,7 +73,7 @@ class TableView:
     legend: list[str]
 
 
-def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> TableView:
+def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> View:
     """Lay out a table; `key` makes ids unique on the page.
 
     >>> cell = TableCell(0.9, 0.01, paper_mean=0.8, paper_std=0.01, verdict="better")
@@ -67,69 +88,77 @@ def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> TableVi
             _cell(table, row, column, f"{key}-{place}-{column}", colour)
             for column in range(len(table.columns))
         ]
-        rows.append(RowView(row, colour, row.group != before, cells))
+        rows.append(_Row(row, colour, row.group != before, cells))
         before = row.group
-    return TableView(
+    told = legend(table)
+    return View(
         rows,
         [_count([row.cells[place] for row in table.rows]) for place in range(len(table.columns))],
         _total(table.cells),
         table.beside_paper,
         any(cell.holm for cell in table.cells),
-        _legend(table),
+        [told[name] for name in ("numbers", "best", "marks") if name in told],
     )
 
 
-def shade(cell: TableCell) -> str:
+def _shade(cell: TableCell) -> str:
     """Name the shade of a cell: how far it lies above or below the paper.
 
     Three steps either way, at one, two and four combined standard deviations. Without those, the
     verdict decides.
 
-    >>> shade(TableCell(0.93, 0.01, paper_mean=0.9, paper_std=0.01))
+    >>> _shade(TableCell(0.93, 0.01, paper_mean=0.9, paper_std=0.01))
     'up2'
-    >>> shade(TableCell(0.9, paper_mean=0.93, verdict="worse")), shade(TableCell(0.9))
+    >>> _shade(TableCell(0.9, paper_mean=0.93, verdict="worse")), _shade(TableCell(0.9))
     ('down2', '')
     """
     far = cell.distance
     if far is None:
         return {"better": "up2", "worse": "down2"}.get(cell.verdict, "")
-    step = sum(abs(far) > edge for edge in STEPS)
+    step = sum(abs(far) > edge for edge in _STEPS)
     return f"{'up' if far > 0 else 'down'}{step}" if step else ""
 
 
-def _cell(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> CellView:
+def _cell(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> _Cell:
     cell = row.cells[place]
     names = [one_line(row.label), one_line(table.columns[place])]
-    kinds = ["cell", "best" * cell.best, shade(cell) if table.beside_paper else ""]
+    kinds = ["cell", "best" * cell.best, _shade(cell) if table.beside_paper else ""]
     said = [f"{', '.join(names)}: {value(cell.mean, cell.std)}", cell.note]
-    said += [against_paper(cell)] if table.beside_paper else []
+    said += [_against_paper(cell)] if table.beside_paper else []
     shares = {"ours": cell.mean, "paper": cell.paper_mean, "gap": cell.difference}
-    return CellView(
+    return _Cell(
         cell,
         key,
         " ".join(filter(None, kinds)),
         _shown(cell),
         {name: f"{share:.6g}" if known(share) else "" for name, share in shares.items()},
         "; ".join(filter(None, said)),
-        opened(table, row, place, key, colour),
+        _details(table, row, place, key, colour),
     )
 
 
 def _shown(cell: TableCell) -> dict[str, str]:
     """Return the texts of a cell by the class that places them."""
-    far = cell.distance
     ours, paper = known(cell.mean), known(cell.paper_mean)
     return {
         "m": points(cell.mean),
-        "s": f"± {points(cell.std)}" if ours and known(cell.std) else "",
+        "s": _spread(cell.std) if ours else "",
         "n": "" if ours else cell.note,
         "k": cell.mark,
         "p": points(cell.paper_mean) if paper else "",
-        "e": f"± {points(cell.paper_std)}" if paper and known(cell.paper_std) else "",
+        "e": _spread(cell.paper_std) if paper else "",
         "g": "" if cell.difference is None else signed(cell.difference),
-        "z": f"{abs(far):.1f} sd" if known(far) else "",
-        "v": TRIANGLES[cell.verdict],
+        "z": _far(cell),
+        "v": _TRIANGLES[cell.verdict],
     }
+
+
+def _spread(std: float | None) -> str:
+    return f"± {points(std)}" if known(std) else ""
+
+
+def _far(cell: TableCell) -> str:
+    return f"{abs(cell.distance):.1f} sd" if known(cell.distance) else ""
 
 
 def _count(cells: Sequence[TableCell]) -> dict[str, int]:
@@ -151,43 +180,15 @@ def _total(cells: Sequence[TableCell]) -> str:
     return f"{len(cells)} cell{'s' * (len(cells) != 1)}: {', '.join(parts)}."
 
 
-def _legend(table: CellTable) -> list[str]:
-    """Return what the page's own legend does not say already."""
-    lines = legend(table)
-    return [lines[name] for name in ("numbers", "best", "marks") if name in lines]
+# ---------------------------------------------------------------------- details
 
 
-_SIZE = 420.0, 250.0  # of the learning curve, in pixels
-_POINTS = 36  # most points of a curve: a page may hold hundreds of them
-_PAPER = 7  # the colour of the paper's bar
-_VERDICTS = {
-    "": "",
-    "agrees": "agrees with the paper",
-    "better": "better than the paper",
-    "worse": "worse than the paper",
-}
-
-
-@dataclass(frozen=True)
-class Opened:
-    """The contents of the dialog; what is empty is left out."""
-
-    verdict: str
-    marked: str
-    numbers: list[tuple[str, str, str]]
-    picture: Markup | None
-    trials: list[str]
-    chosen: list[tuple[str, str]]
-    facts: list[tuple[str, str]]
-    curve: Markup | None
-
-
-def opened(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> Opened:
+def _details(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> _Details:
     """Collect what the cell of `row` in column `place` opens to."""
     cell, beside = row.cells[place], table.beside_paper
     title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
-    said = against_paper(cell) if beside else ""
-    return Opened(
+    said = _against_paper(cell) if beside else ""
+    return _Details(
         f"{said[:1].upper()}{said[1:]}." if said else "",
         _marked(table, row, place),
         _numbers(cell, beside),
@@ -199,10 +200,10 @@ def opened(table: CellTable, row: TableRow, place: int, key: str, colour: int) -
     )
 
 
-def against_paper(cell: TableCell) -> str:
+def _against_paper(cell: TableCell) -> str:
     """Say how a cell compares with the paper, in words.
 
-    >>> against_paper(TableCell(0.93, 0.03, paper_mean=0.9, paper_std=0.04, verdict="agrees"))
+    >>> _against_paper(TableCell(0.93, 0.03, paper_mean=0.9, paper_std=0.04, verdict="agrees"))
     'agrees with the paper: +3.00 points, 0.6 combined standard deviations'
     """
     if not known(cell.paper_mean):
@@ -243,16 +244,11 @@ def _equal(p: float | None) -> str:
 
 
 def _numbers(cell: TableCell, beside: bool) -> list[tuple[str, str, str]]:
-    """Return name, number and spread of what stands side by side."""
-
-    def within(std: float | None) -> str:
-        return f"± {points(std)}" if known(std) else ""
-
-    found = [("Ours", points(cell.mean), within(cell.std))]
+    """Return name, number and spread of what is shown side by side."""
+    found = [("Ours", points(cell.mean), _spread(cell.std))]
     if beside:
-        found.append(("Paper", points(cell.paper_mean), within(cell.paper_std)))
-        far = f"{abs(cell.distance):.1f} sd" if known(cell.distance) else ""
-        found.append(("Difference", signed(cell.difference), far))
+        found.append(("Paper", points(cell.paper_mean), _spread(cell.paper_std)))
+        found.append(("Difference", signed(cell.difference), _far(cell)))
     return found
 
 
@@ -271,4 +267,4 @@ def _curve(cell: TableCell, title: str, key: str) -> Markup | None:
         return None
     chart = Curves(title, cell.curves, y_label="Accuracy", unit="percent")
     on = {line.name for line in cell.curves}
-    return curves(chart, key=key, kind="small", size=_SIZE, colours={}, on=on, points=_POINTS)
+    return curves(chart, key=f"{key}-c", height=250, colours={}, on=on, still=True)

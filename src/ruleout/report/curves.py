@@ -1,4 +1,4 @@
-"""Learning curves with bands and names at their ends."""
+"""Learning curves with bands and names at their ends, and what their legend says."""
 
 from __future__ import annotations
 
@@ -12,207 +12,32 @@ from numpy.typing import NDArray
 from ruleout.report.formats import labels, number, percent, values
 from ruleout.report.parts import Curves, Line
 from ruleout.report.svg import (
+    NARROW,
+    STRETCH,
     Scale,
     across,
     along,
-    canvas,
+    at,
+    chart,
     clip,
     gutter,
     path,
     reach,
     spread,
+    stretched,
     tag,
     ticks,
     width_of,
 )
 
-_GAP = 15  # pixels from one label to the next
-_FAR = 45  # pixels beyond which a stroke leads nowhere; the script has the same number
-
-
-@dataclass(frozen=True)
-class _Plot:
-    x: Scale
-    y: Scale
-    unit: str
-    key: str
-    points: int  # most points of a line
-    still: bool  # no legend beside it
-    room: float  # for the labels on the right
-
-
-def curves(
-    chart: Curves,
-    *,
-    key: str,
-    kind: str,
-    size: tuple[float, float],
-    colours: Mapping[str, int],
-    on: Collection[str],
-    points: int | None = None,
-) -> Markup:
-    """Draw every line; those named in `on` in colour, with their names where they end.
-
-    Parameters
-    ----------
-    chart
-        The numbers.
-    key
-        A prefix for ids, unique on the page; ``key`` and the place of a line tie it to the legend.
-    kind
-        The class of the picture: ``"wide"`` or ``"narrow"``.
-    size
-        Width and height in pixels.
-    colours
-        The colour of each family.
-    on
-        The names to highlight.
-    points
-        The most points of a line, in a picture that stands without a legend and answers no script.
-    """
-    low, high = reach(values(chart.y_range)) if chart.y_range else _reach(chart)
-    rows = ticks(low, high, 6 if size[1] > 280 else 5)
-    named = list(zip(rows, labels(rows, chart.unit), strict=True))
-    left = gutter([label for _, label in named])
-    cap = size[0] * (0.2 if kind == "wide" else 0.24)
-    room = min(cap, max([0.0, *(width_of(clip(line.name, cap)) for line in chart.lines)]))
-    first, last = reach(*(values(line.x) for line in chart.lines))
-    plot = _Plot(
-        Scale(first, last, left, size[0] - room - 20),
-        Scale(low, high, size[1] - 46, 30),
-        chart.unit,
-        f"{key}-{kind[0]}",
-        points or (160 if kind == "wide" else 80),
-        points is not None,
-        room,
-    )
-    steps = ticks(first, last, 8 if kind == "wide" else 4)
-    below = list(zip(steps, labels(steps), strict=True))
-    frame = [
-        across(plot.y, named, plot.x.start, plot.x.end),
-        along(plot.x, below, plot.y.start, chart.x_label),
-        tag("text", clip(chart.y_label, size[0] - 10), x=0, y=14, class_="name"),
-        _window(plot),
-    ]
-    parts = [*frame, *_lines(chart, plot, key, colours, on)]
-    ends = f"{_GAP} {plot.y.end:g} {plot.y.start:g}"  # the script moves names by the same rule
-    data = None if plot.still else ends
-    return canvas(plot.key, kind, size, chart.title, _about(chart, plot), parts, data_ends=data)
-
-
-def _about(chart: Curves, plot: _Plot) -> str:
-    if not plot.still:
-        return f"{len(chart.lines)} lines over {chart.x_label}; their last values are listed below."
-    ends = [f"{line.name} ends at {last_of(line, plot.unit)}" for line in chart.lines]
-    return f"Over {chart.x_label}: {', '.join(ends)}."
-
-
-def _reach(chart: Curves) -> tuple[float, float]:
-    """Find where the vertical axis ends: bands count unless they are far wider than the means."""
-    means = [values(line.mean) for line in chart.lines]
-    bands = [values(side) for line in chart.lines for side in (line.low, line.high)]
-    low, high = reach(*means, *bands)
-    inner = reach(*means)
-    if high - low > 3 * (inner[1] - inner[0]):
-        low, high = inner[0] - (inner[1] - inner[0]), inner[1] + (inner[1] - inner[0])
-    floor, top = (0.0, 1.0) if chart.unit == "percent" else (-np.inf, np.inf)
-    margin = 0.03 * (high - low)  # but none that shows shares below 0 or above 1
-    return (
-        max(low - margin, floor) if low >= floor else low - margin,
-        min(high + margin, top) if high <= top else high + margin,
-    )
-
-
-def _window(plot: _Plot) -> Markup:
-    """Keep lines inside the axes when the caller chose where those end."""
-    width, height = plot.x.end - plot.x.start, plot.y.start - plot.y.end
-    frame = tag("rect", x=plot.x.start - 4, y=plot.y.end - 4, width=width + 8, height=height + 8)
-    return tag("clipPath", frame, id=f"{plot.key}-c")
-
-
-def _lines(
-    chart: Curves, plot: _Plot, key: str, colours: Mapping[str, int], on: Collection[str]
-) -> list[Markup]:
-    """Draw the lines, those in colour last and so on top."""
-    ends = [_end(line, plot) for line in chart.lines]
-    lit = [
-        place
-        for place, line in enumerate(chart.lines)
-        if line.name in on and ends[place] is not None
-    ]
-    lit = lit[: int((plot.y.start - plot.y.end) // _GAP)]
-    spots = spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
-    placed = dict(zip(lit, spots, strict=True))
-    drawn = []
-    for place, line in enumerate(chart.lines):
-        colour, dash = style_of(chart, place, colours)
-        group = tag(
-            "g",
-            tag("title", f"{line.name}: {last_of(line, plot.unit)}"),
-            *_shapes(line, plot, place, dash),
-            *_name(line, plot, ends[place], placed.get(place)),
-            class_=f"line c{colour}" + (" on" if line.name in on else ""),
-            data_line=None if plot.still else f"{key}-{place}",
-        )
-        drawn.append((line.name in on, group))
-    return [group for _, group in sorted(drawn, key=lambda pair: pair[0])]
-
-
-def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Markup]:
-    choose = closest if plot.still else extremes
-    keep = choose(values(line.mean), plot.points)
-    x, y = plot.x.all(values(line.x)[keep]), plot.y.all(values(line.mean)[keep])
-    inside = f"url(#{plot.key}-c)"
-    shapes = []
-    if len(line.low):
-        low, high = (plot.y.all(values(side)[keep]) for side in (line.low, line.high))
-        rough = np.round if plot.still else np.asarray  # a faint area needs no tenth of a pixel
-        outline = _band(rough(x), rough(low), rough(high))
-        shapes = [tag("path", d=outline, class_="band", clip_path=inside)]
-    name = None if plot.still else f"{plot.key}-{place}"
-    stroke = tag("path", d=path(x, y), id=name)
-    shapes.append(tag("g", stroke, class_="stroke", clip_path=inside, stroke_dasharray=dash))
-    shapes += [tag("circle", cx=x[i], cy=y[i], r=3, class_="lone") for i in _alone(x, y)]
-    return [*shapes, tag("use", href=f"#{name}", class_="hit")] if name else shapes
-
-
-def _alone(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
-    """Return the points without neighbours, which no line shows."""
-    known = np.r_[False, np.isfinite(x) & np.isfinite(y), False]
-    return [int(i) for i in np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])]
-
-
-def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
-    """Outline the area between two curves, piece by piece where both are known."""
-    known = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
-    cuts = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
-    pieces = [
-        piece for piece in np.split(np.arange(len(x)), cuts) if len(piece) and known[piece[0]]
-    ]
-    outlines = [path(np.r_[x[i], x[i][::-1]], np.r_[high[i], low[i][::-1]]) + "z" for i in pieces]
-    return "".join(outlines)
-
-
-def _end(line: Line, plot: _Plot) -> float | None:
-    """Return the height at which a line ends, None where it has no point."""
-    last = end_of(line, np.nan)
-    return None if last != last else min(max(plot.y(last), plot.y.end), plot.y.start)
-
-
-def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> list[Markup]:
-    """Write the name beside the end of its line, with a short stroke that leads there."""
-    if end is None:
-        return []
-    x, y = plot.x.end, end if spot is None else spot
-    lead = f"M{x + 3:.1f} {end:.1f}L{x + 15:.1f} {y:.1f}" if abs(y - end) <= _FAR else ""
-    leader = tag("path", d=lead, class_="leader")
-    name = clip(line.name, plot.room)
-    placed = "end" if spot is None else "end placed"
-    return [leader, tag("text", name, x=x + 18, y=y + 4, class_=placed, data_end=end)]
-
-
 COLOURS = 8  # the style sheet has as many: c0 … c7
 _DASHES = (None, "7 3", "2 3", "10 3 2 3", "4 2", "12 3 2 3 2 3")
+_TOP, _FOOT = 30.0, 46.0  # pixels above and below the plot
+_GAP = 15  # pixels from one name to the next
+_FAR = 45  # pixels beyond which a stroke leads nowhere; the script has the same number
+_ROOM = 104.0  # pixels for a name
+_ERROR, _FAINT = 0.4, 1.5  # pixels that a drawn line and the edge of a band may be off
+_COLUMNS = 300  # stretches of a very long curve, of which only the extremes are drawn
 
 
 def end_of(line: Line, otherwise: float) -> float:
@@ -256,34 +81,203 @@ def swatch(colour: int, dash: str | None) -> Markup:
     return tag("svg", stroke, class_=f"swatch c{colour}", viewBox="0 0 24 8", aria_hidden="true")
 
 
-def extremes(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Choose points worth drawing: from each stretch the lowest and the highest, and both ends."""
-    if len(mean) <= most:
-        return np.arange(len(mean))
-    keep = [0, len(mean) - 1]
-    for stretch in np.array_split(np.arange(len(mean)), most // 2 - 1):
-        inside = stretch[np.isfinite(mean[stretch])]
-        keep += (
-            [inside[mean[inside].argmin()], inside[mean[inside].argmax()]]
-            if len(inside)
-            else [stretch[0]]
-        )
+# ---------------------------------------------------------------------- points worth drawing
+
+
+def thinned(x: NDArray[np.float64], y: NDArray[np.float64], error: float) -> NDArray[np.intp]:
+    """Choose points so that lines through them are never more than `error` off in `y`.
+
+    Of a very long curve first the extremes of each stretch: more no screen can show.
+
+    >>> thinned(np.arange(6.0), np.array([0.0, 0, 0, 5, 5, 5]), 0.1).tolist()
+    [0, 2, 3, 5]
+    """
+    places = _extremes(y)
+    known = np.isfinite(x[places]) & np.isfinite(y[places])
+    cuts = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
+    keep: list[int] = []
+    for run, drawn in zip(np.split(places, cuts), np.split(known, cuts), strict=True):
+        if len(run) > 2 and drawn[0] and (np.diff(x[run]) > 0).all():
+            keep += _followed(x[run], y[run], run, error)
+        else:
+            keep += run.tolist() if drawn.any() else run[:1].tolist()
+    return np.array(keep, np.intp)
+
+
+def _extremes(y: NDArray[np.float64]) -> NDArray[np.intp]:
+    every = np.arange(len(y))
+    if len(y) <= 2 * _COLUMNS:
+        return every
+    keep = [0, len(y) - 1]
+    for stretch in np.array_split(every, _COLUMNS):
+        known = stretch[np.isfinite(y[stretch])]
+        keep += [known[y[known].argmin()], known[y[known].argmax()]] if len(known) else [stretch[0]]
+        keep += [stretch[~np.isfinite(y[stretch])][0]] if len(known) < len(stretch) else []
     return np.unique(keep)
 
 
-def closest(mean: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Choose the points that follow a curve best: always the one farthest from what is drawn.
+def _followed(
+    x: NDArray[np.float64], y: NDArray[np.float64], run: NDArray[np.intp], error: float
+) -> list[int]:
+    """Split a run at the point farthest from a straight line until none is too far."""
+    keep, waiting = {0, len(run) - 1}, [(0, len(run) - 1)]
+    while waiting:
+        first, last = waiting.pop()
+        inside, ends = slice(first, last + 1), [first, last]
+        off = np.abs(y[inside] - np.interp(x[inside], x[ends], y[ends]))
+        if off.max() > error:
+            middle = first + int(off.argmax())
+            keep.add(middle)
+            waiting += [(first, middle), (middle, last)]
+    return run[sorted(keep)].tolist()
 
-    >>> closest(np.array([0.0, 0, 0, 5, 5, 5]), 4).tolist()
-    [0, 2, 3, 5]
+
+# ---------------------------------------------------------------------- the picture
+
+
+@dataclass(frozen=True)
+class _Plot:
+    x: Scale
+    y: Scale
+    unit: str
+    key: str
+    still: bool  # no legend beside it, and no script moves its names
+    room: float  # for the names on the right
+
+
+def curves(
+    part: Curves,
+    *,
+    key: str,
+    height: float,
+    colours: Mapping[str, int],
+    on: Collection[str],
+    still: bool = False,
+) -> Markup:
+    """Draw every line; those named in `on` in colour, with their names where they end.
+
+    `key` makes ids unique on the page, and with the place of a line ties it to the legend.
     """
-    places = np.arange(len(mean))
-    if len(mean) <= most or not np.isfinite(mean).all():
-        return extremes(mean, most)
-    keep = [0, len(mean) - 1]
-    while len(keep) < most:
-        drawn = np.interp(places, keep, mean[keep])
-        keep = sorted({*keep, int(np.abs(mean - drawn).argmax())})
-        if np.array_equal(drawn, mean):
-            break
-    return np.array(keep)
+    low, high = reach(values(part.y_range)) if part.y_range else _reach(part)
+    rows = ticks(low, high, 6 if height > 280 else 5)
+    named = list(zip(rows, labels(rows, part.unit), strict=True))
+    left = gutter(named)
+    room = min(_ROOM, max([0.0, *(width_of(clip(line.name, _ROOM)) for line in part.lines)]))
+    first, last = reach(*(values(line.x) for line in part.lines))
+    y = Scale(low, high, height - _FOOT, _TOP)
+    plot = _Plot(Scale(first, last, 0, 100), y, part.unit, key, still, room)
+    steps = ticks(first, last, 8)
+    below = list(zip(steps, labels(steps), strict=True))
+    parts = [
+        across(y, named),
+        along(plot.x, below, y.start, part.x_label, narrow=NARROW - room),
+        tag("text", clip(part.y_label, 330), x=-left, y=14, class_="name"),
+        *_lines(part, plot, colours, on),
+    ]
+    ends = None if still else f"{_GAP} {y.end:g} {y.start:g}"  # the script moves names likewise
+    about = _about(part, plot)
+    return chart(key, part.title, about, height, parts, left=left, right=room + 20, data_ends=ends)
+
+
+def _about(part: Curves, plot: _Plot) -> str:
+    if not plot.still:
+        return f"{len(part.lines)} lines over {part.x_label}; their last values are listed below."
+    ends = [f"{line.name} ends at {last_of(line, plot.unit)}" for line in part.lines]
+    return f"Over {part.x_label}: {', '.join(ends)}."
+
+
+def _reach(part: Curves) -> tuple[float, float]:
+    """Find where the vertical axis ends: bands count unless they are far wider than the means."""
+    means = [values(line.mean) for line in part.lines]
+    bands = [values(side) for line in part.lines for side in (line.low, line.high)]
+    low, high = reach(*means, *bands)
+    inner = reach(*means)
+    if high - low > 3 * (inner[1] - inner[0]):
+        low, high = inner[0] - (inner[1] - inner[0]), inner[1] + (inner[1] - inner[0])
+    floor, top = (0.0, 1.0) if part.unit == "percent" else (-np.inf, np.inf)
+    margin = 0.03 * (high - low)  # but none that shows shares below 0 or above 1
+    return (
+        max(low - margin, floor) if low >= floor else low - margin,
+        min(high + margin, top) if high <= top else high + margin,
+    )
+
+
+def _lines(
+    part: Curves, plot: _Plot, colours: Mapping[str, int], on: Collection[str]
+) -> list[Markup]:
+    """Draw the lines, those in colour last and so on top."""
+    ends = [_end(line, plot) for line in part.lines]
+    lit = [i for i, line in enumerate(part.lines) if line.name in on and ends[i] is not None]
+    lit = lit[: int((plot.y.start - plot.y.end) // _GAP)]
+    spots = spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
+    placed = dict(zip(lit, spots, strict=True))
+    drawn = []
+    for place, line in enumerate(part.lines):
+        colour, dash = style_of(part, place, colours)
+        group = tag(
+            "g",
+            tag("title", f"{line.name}: {last_of(line, plot.unit)}"),
+            *_shapes(line, plot, place, dash),
+            *_name(line, plot, ends[place], placed.get(place)),
+            class_=f"line c{colour}" + (" on" if line.name in on else ""),
+            data_line=None if plot.still else f"{plot.key}-{place}",
+        )
+        drawn.append((line.name in on, group))
+    return [group for _, group in sorted(drawn, key=lambda pair: pair[0])]
+
+
+def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Markup]:
+    wide = STRETCH / 100 * plot.x.all(values(line.x))
+    mean = plot.y.all(values(line.mean))
+    shapes = []
+    if len(line.low):
+        low, high = (plot.y.all(values(side)) for side in (line.low, line.high))
+        shapes = [tag("path", d=_band(wide, low, high), class_="band")]
+    keep = thinned(wide, mean, _ERROR)
+    name = None if plot.still else f"{plot.key}-l{place}"
+    stroke = tag("path", d=path(wide[keep], mean[keep]), id=name)
+    shapes.append(tag("g", stroke, class_="stroke", stroke_dasharray=dash))
+    if name:
+        shapes.append(tag("use", href=f"#{name}", class_="hit"))
+    high = plot.y.start - plot.y.end + 8
+    top = plot.y.end - 4
+    drawn = stretched(*shapes, top=top, height=high, units=(STRETCH, high), start=top)
+    known = np.r_[False, np.isfinite(wide) & np.isfinite(mean), False]
+    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])  # which no line shows
+    spots = [
+        tag("circle", cx=f"{wide[i] * 100 / STRETCH:.2f}%", cy=mean[i], r=3, class_="lone")
+        for i in alone
+    ]
+    return [drawn, *spots]
+
+
+def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+    """Outline the area between two curves, piece by piece where both are known."""
+    known = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
+    cuts = np.flatnonzero(np.diff(known.astype(np.int8))) + 1
+    outlines = []
+    for piece in np.split(np.arange(len(x)), cuts):
+        if len(piece) and known[piece[0]]:
+            upper = piece[thinned(x[piece], high[piece], _FAINT)]
+            lower = piece[thinned(x[piece], low[piece], _FAINT)][::-1]
+            edge = path(np.r_[x[upper], x[lower]], np.r_[high[upper], low[lower]].round())
+            outlines.append(f"{edge}z")
+    return "".join(outlines)
+
+
+def _end(line: Line, plot: _Plot) -> float | None:
+    """Return the height at which a line ends, None where it has no point."""
+    last = end_of(line, np.nan)
+    return None if last != last else min(max(plot.y(last), plot.y.end), plot.y.start)
+
+
+def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> list[Markup]:
+    """Write the name beside the end of its line, with a short stroke that leads there."""
+    if end is None:
+        return []
+    y = end if spot is None else spot
+    lead = f"M3 {end:.1f}L15 {y:.1f}" if abs(y - end) <= _FAR else ""
+    leader = tag("path", d=lead, class_="leader")
+    placed = "end" if spot is None else "end placed"
+    name = tag("text", clip(line.name, plot.room), x=18, y=y + 4, class_=placed, data_end=end)
+    return [at("100%", leader, name)]

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,7 +19,7 @@ from ruleout.report.cell_view import cell_view
 from ruleout.report.charts import histogram, outside, reliability
 from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
 from ruleout.report.formats import count, number, percent, text, values
-from ruleout.report.heatmap import heat, matrix, store
+from ruleout.report.heatmap import heat, heatmap
 from ruleout.report.parts import (
     CellTable,
     Curves,
@@ -34,8 +34,6 @@ from ruleout.report.parts import (
 )
 from ruleout.report.score_view import score_view
 from ruleout.report.svg import clean
-
-__all__ = ["render", "write"]
 
 
 def render(report: Report) -> str:
@@ -52,16 +50,9 @@ def render(report: Report) -> str:
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    page = fill(
-        "report.html",
-        report=report,
-        facts=[(name, text(value)) for name, value in report.facts.items()],
-        sections=list(_sections(report)),
-        style=style,
-        script=script,
-        policy=policy,
-    )
-    return str(page)
+    facts = [(name, text(value)) for name, value in report.facts.items()]
+    told: dict[str, Any] = {"style": style, "script": script, "policy": policy, "facts": facts}
+    return str(fill("report.html", report=report, sections=list(_sections(report)), **told))
 
 
 def write(report: Report, path: str | Path) -> Path:
@@ -114,18 +105,7 @@ def _digest(source: str) -> str:
     return f"sha256-{b64encode(sha256(source.encode()).digest()).decode()}"
 
 
-_NOTHING = "There is nothing to show."
-WIDE, HALF, NARROW = 1000.0, 470.0, 358.0  # widths the pictures are drawn for, in pixels
-
-
-class Entry(NamedTuple):
-    """One name of a legend."""
-
-    key: str
-    name: str
-    swatch: Markup
-    last: str
-    on: bool
+# ---------------------------------------------------------------------- parts
 
 
 @cache
@@ -155,7 +135,9 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
         case Note():
             return fill("note.html", part=part)
         case Listing():
-            return _listing(part)
+            pairs = part.rows.items() if isinstance(part.rows, Mapping) else part.rows
+            rows = [(name, text(value)) for name, value in pairs]
+            return fill("listing.html", part=part, rows=rows)
         case ScoreTable():
             return fill("scores.html", part=part, key=key, table=score_view(part, colours))
         case CellTable():
@@ -168,29 +150,50 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
             return _reliability(part, key)
         case Matrix():
             return _matrix(part, key)
-    raise TypeError(f"a {type(part).__name__} is no part of a report")
+    raise TypeError(f"a {type(part).__name__} is not a part of a report")
 
 
-def _listing(part: Listing) -> Markup:
-    pairs = part.rows.items() if isinstance(part.rows, Mapping) else part.rows
-    return fill("listing.html", part=part, rows=[(name, text(value)) for name, value in pairs])
+def figure(
+    part: Any,
+    key: str,
+    picture: Markup,
+    *,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+    legend: Sequence[tuple[str, str]] = (),
+    more: str = "Numbers",
+    full: bool = False,
+) -> Markup:
+    """Put a picture beneath its title, with its numbers in a table that opens.
+
+    `part` has a title and a note; `legend` pairs the classes of keys with their names; `full`
+    takes the whole width of the page.
+    """
+    told: dict[str, Any] = {"heads": heads, "rows": rows, "more": more, "full": full}
+    if not rows:
+        picture, legend, notes = Markup(""), (), ["There is nothing to show."]
+    return fill(
+        "figure.html", part=part, key=key, picture=picture, legend=legend, notes=notes, **told
+    )
 
 
 def _curves(part: Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
-        return _figure(part, key, (), heads=(), rows=(), full=True)
+        return figure(part, key, Markup(""), heads=(), rows=(), full=True)
     on = _highlighted(part)
-    pictures = [
-        curves(part, key=key, kind=kind, size=size, colours=colours, on=on)
-        for kind, size in (("wide", (WIDE, 420.0)), ("narrow", (NARROW, 330.0)))
-    ]
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[dict[str, object]]] = {}
     for place, line in enumerate(part.lines):
-        sample = swatch(*style_of(part, place, colours))
-        last = last_of(line, part.unit)
-        entry = Entry(f"{key}-{place}", line.name, sample, last, line.name in on)
+        entry = {
+            "key": f"{key}-{place}",
+            "name": line.name,
+            "swatch": swatch(*style_of(part, place, colours)),
+            "last": last_of(line, part.unit),
+            "on": line.name in on,
+        }
         groups.setdefault(line.family, []).append(entry)
-    return fill("curves.html", part=part, key=key, pictures=pictures, groups=groups)
+    picture = curves(part, key=key, height=420, colours=colours, on=on)
+    return fill("curves.html", part=part, key=key, picture=picture, groups=groups)
 
 
 def _highlighted(part: Curves) -> Collection[str]:
@@ -203,30 +206,21 @@ def _highlighted(part: Curves) -> Collection[str]:
 
 
 def _histogram(part: Histogram, key: str) -> Markup:
-    pictures = [
-        histogram(part, key=key, kind=kind, size=size)
-        for kind, size in (("wide", (HALF, 320.0)), ("narrow", (NARROW, 280.0)))
-    ]
-    expected = values(part.expected) if len(part.expected) else None
-    legend = [("bar", part.counts_label)]
-    heads = [part.x_label, part.counts_label]
-    if expected is not None:
+    legend, heads = [("bar", part.counts_label)], [part.x_label, part.counts_label]
+    counts, expected = values(part.counts), values(part.expected)
+    if len(expected):
         legend.append(("expected", part.expected_label))
         heads.append(part.expected_label)
     rows = [
-        [str(part.first + place), count(value)]
-        + ([number(expected[place])] if expected is not None else [])
-        for place, value in enumerate(values(part.counts))
-        if len(part.counts) <= 50 or value > 0 or (expected is not None and expected[place] >= 0.05)
+        [str(part.first + place), count(value), *map(number, expected[place : place + 1])]
+        for place, value in enumerate(counts)
+        if len(counts) <= 50 or value > 0 or (expected[place : place + 1] >= 0.05).any()
     ]
-    return _figure(part, key, pictures, legend=legend, heads=heads, rows=rows)
+    picture = histogram(part, key=key, height=320)
+    return figure(part, key, picture, legend=legend, heads=heads, rows=rows)
 
 
 def _reliability(part: Reliability, key: str) -> Markup:
-    pictures = [
-        reliability(part, key=key, kind=kind, size=size)
-        for kind, size in (("wide", (HALF, 470.0)), ("narrow", (NARROW, 410.0)))
-    ]
     errors = values(part.error) if len(part.error) else values([None] * len(part.count))
     columns = values(part.confidence), values(part.accuracy), errors, values(part.count)
     rows = [
@@ -234,7 +228,8 @@ def _reliability(part: Reliability, key: str) -> Markup:
         for sure, right, error, size in zip(*columns, strict=True)
     ]
     heads = ["Confidence", "Accuracy", "Standard error", "Rows"]
-    return _figure(part, key, pictures, notes=_calibration(part), heads=heads, rows=rows)
+    picture = reliability(part, key=key, height=470)
+    return figure(part, key, picture, notes=_calibration(part), heads=heads, rows=rows)
 
 
 def _calibration(part: Reliability) -> list[str]:
@@ -256,53 +251,16 @@ def _calibration(part: Reliability) -> list[str]:
 
 def _matrix(part: Matrix, key: str) -> Markup:
     ready = heat(part)
-    wide = HALF if ready.small else WIDE * 0.8
-    pictures = [
-        matrix(ready, key=key, kind=kind, width=width, title=part.title)
-        for kind, width in (("wide", wide), ("narrow", NARROW))
-    ]
-    if not ready.small:
-        pictures.insert(0, store(ready, key=key))
     notes = [ready.said] if ready.said else []
     if part.diagonal:
         notes.append(f"Outlined: {part.diagonal}")
-    heads = [part.row_label, part.column_label, "count", "share of the row"]
-    rows = [list(row) for row in ready.largest()]
-    return _figure(
+    return figure(
         part,
         key,
-        pictures,
+        heatmap(ready, key=key),
         notes=notes,
-        heads=heads,
-        rows=rows,
+        heads=[part.row_label, part.column_label, "count", "share of the row"],
+        rows=ready.largest(),
         more="Largest cells",
         full=not ready.small,
-    )
-
-
-def _figure(
-    part: Curves | Histogram | Reliability | Matrix,
-    key: str,
-    pictures: Sequence[Markup],
-    *,
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str] = (),
-    legend: Sequence[tuple[str, str]] = (),
-    more: str = "Numbers",
-    full: bool = False,
-) -> Markup:
-    if not rows:
-        pictures, legend, notes = (), (), [_NOTHING]
-    return fill(
-        "figure.html",
-        part=part,
-        key=key,
-        pictures=pictures,
-        heads=heads,
-        rows=rows,
-        notes=notes,
-        legend=legend,
-        more=more,
-        full=full,
     )

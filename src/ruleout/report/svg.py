@@ -1,4 +1,8 @@
-"""Small pieces of SVG: every name, attribute and text in them is escaped here."""
+"""SVG: escaped pieces, scales from numbers to places, axes.
+
+A chart has no width of its own: across it places are percentages, while text and heights are
+pixels. So one picture fills a desk and a phone, and its letters stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,12 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-__all__ = ["canvas", "clean", "clip", "path", "tag", "width_of"]
-
-
+NARROW = 300.0  # pixels of a plot on a phone: what texts must fit into
+STRETCH = 1000  # units across a stretched plot
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+# ---------------------------------------------------------------------- pieces
 
 
 def clean(value: object) -> str:
@@ -45,32 +51,57 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
     return Markup(f"<{name}{''.join(pairs)}{end}")
 
 
-def canvas(
+def chart(
     key: str,
-    kind: str,
-    size: tuple[float, float],
     title: str,
     about: str,
+    height: float,
     parts: Iterable[Markup],
+    *,
+    left: float = 0.0,
+    right: float = 0.0,
+    kind: str = "",
     **more: object,
 ) -> Markup:
     """Write a whole picture that says in words what it shows.
 
-    >>> print(canvas("c1", "wide", (20, 10), "Sizes", "3 bars", []))
-    <svg class="wide" viewBox="0 0 20 10" role="img" aria-labelledby="c1-t c1-d"><title
+    `left` and `right` are pixels beside the plot for labels; the style sheet has a class for every
+    ten of them.
+
+    >>> print(chart("c1", "Sizes", "3 bars", 10, [], left=28))
+    <svg class="chart left3 right0" height="10" role="img" aria-labelledby="c1-t c1-d"><title
     id="c1-t">Sizes</title><desc id="c1-d">3 bars</desc></svg>
     """
+    classes = ["chart", f"left{math.ceil(left / 10)}", f"right{math.ceil(right / 10)}", kind]
     return tag(
         "svg",
         tag("title", title, id=f"{key}-t"),
         tag("desc", about, id=f"{key}-d"),
         *parts,
-        class_=kind,
-        viewBox=f"0 0 {_short(size[0])} {_short(size[1])}",
+        class_=" ".join(filter(None, classes)),
+        height=height,
         role="img",
         aria_labelledby=f"{key}-t {key}-d",
         **more,
     )
+
+
+def stretched(
+    *parts: Markup, top: float, height: float, units: tuple[float, float], start: float = 0.0
+) -> Markup:
+    """Stretch what is drawn in `units` over the width of the plot and over `height` pixels.
+
+    What lies outside is cut off. Strokes keep their width where the style sheet says so.
+    """
+    box = f"0 {_short(start)} {_short(units[0])} {_short(units[1])}"
+    return tag(
+        "svg", *parts, y=top, width="100%", height=height, viewBox=box, preserveAspectRatio="none"
+    )
+
+
+def at(place: str, *parts: Markup) -> Markup:
+    """Put what is drawn in pixels at a percentage of the width."""
+    return tag("svg", *parts, x=place, overflow="visible")
 
 
 def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
@@ -89,6 +120,37 @@ def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
             text.append(f"M{_pair(*here)}")
         before = here
     return "".join(text)
+
+
+def _tenths(value: float) -> int:
+    return round(10 * float(f"{value:.1f}"))
+
+
+def _pair(a: int, b: int) -> str:
+    """Write two numbers, given in tenths, in as few signs as a path allows.
+
+    >>> _pair(5, -12), _pair(100, 0)
+    ('.5-1.2', '10 0')
+    """
+    first, second = _decimal(a), _decimal(b)
+    return f"{first}{second}" if b < 0 else f"{first} {second}"
+
+
+def _decimal(tenths: int) -> str:
+    whole, part = divmod(abs(tenths), 10)
+    shown = f"{whole or ''}.{part}" if part else str(whole)
+    return f"-{shown}" if tenths < 0 else shown
+
+
+def _short(value: object) -> str:
+    """Write a number in a tenth of a pixel."""
+    if isinstance(value, float):
+        shown = f"{value:.1f}"
+        return shown[:-2].replace("-0", "0") if shown.endswith(".0") else shown
+    return str(value)
+
+
+# ---------------------------------------------------------------------- texts
 
 
 def width_of(text: str, size: float = 12) -> float:
@@ -125,40 +187,15 @@ def _advance(sign: str) -> float:
     return 0.36 if sign in "ijltfrI.,:;|!'()[] " else 0.86 if sign in "mwMW@%—" else 0.62
 
 
-def _tenths(value: float) -> int:
-    return round(10 * float(f"{value:.1f}"))
-
-
-def _pair(a: int, b: int) -> str:
-    """Write two numbers, given in tenths, in as few signs as a path allows.
-
-    >>> _pair(5, -12), _pair(100, 0)
-    ('.5-1.2', '10 0')
-    """
-    first, second = _decimal(a), _decimal(b)
-    return f"{first}{second}" if b < 0 else f"{first} {second}"
-
-
-def _decimal(tenths: int) -> str:
-    whole, part = divmod(abs(tenths), 10)
-    shown = f"{whole or ''}.{part}" if part else str(whole)
-    return f"-{shown}" if tenths < 0 else shown
-
-
-def _short(value: object) -> str:
-    """Write a number in a tenth of a pixel."""
-    if isinstance(value, float):
-        shown = f"{value:.1f}"
-        return shown[:-2].replace("-0", "0") if shown.endswith(".0") else shown
-    return str(value)
+# ---------------------------------------------------------------------- scales
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A straight map: `low` lies at pixel `start`, `high` at pixel `end`.
+    """A straight map: `low` lies at `start`, `high` at `end`, pixels or percent.
 
-    >>> Scale(0, 10, 100, 200)(2.5)
-    125.0
+    >>> Scale(0, 10, 100, 200)(2.5), Scale(0, 10, 0, 100).percent(2.5)
+    (125.0, '25%')
     """
 
     low: float
@@ -167,13 +204,25 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Return the pixel of one value."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
+    def percent(self, value: float) -> str:
+        """Return the place of a value as SVG writes a share of the width."""
+        return percent(self(value))
+
     def all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the pixels of many, none of them absurdly far away."""
+        """Return the places of many, none of them absurdly far away."""
         shares = (values - self.low) / (self.high - self.low)
         return np.clip(self.start + shares * (self.end - self.start), -1e5, 1e5)
+
+
+def percent(value: float) -> str:
+    """Write a share of the width.
+
+    >>> percent(12.3456), percent(-0.0), percent(50)
+    ('12.35%', '0%', '50%')
+    """
+    return f"{value + 0:.2f}".rstrip("0").rstrip(".").replace("-0", "0", value > -0.005) + "%"
 
 
 def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, float]:
@@ -181,10 +230,8 @@ def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, fl
 
     >>> reach(np.array([2.0, np.nan, 4.0]), margin=0.5)
     (1.0, 5.0)
-    >>> reach(np.array([]))
-    (0.0, 1.0)
-    >>> reach(np.array([4.0]))
-    (3.0, 5.0)
+    >>> reach(np.array([])), reach(np.array([4.0]))
+    ((0.0, 1.0), (3.0, 5.0))
     """
     every = np.concatenate(columns) if columns else np.array([])
     every = every[np.isfinite(every)]
@@ -201,10 +248,8 @@ def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, fl
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Return round numbers from `low` to `high`, at most `most`.
 
-    >>> ticks(0.13, 0.94)
-    [0.2, 0.4, 0.6, 0.8]
-    >>> ticks(0, 100, 3)
-    [0.0, 50.0, 100.0]
+    >>> ticks(0.13, 0.94), ticks(0, 100, 3)
+    ([0.2, 0.4, 0.6, 0.8], [0.0, 50.0, 100.0])
     """
     raw = (high - low) / max(most, 1)
     power = 10.0 ** math.floor(math.log10(raw))
@@ -250,39 +295,53 @@ def spread(wanted: list[float], gap: float, low: float, high: float) -> list[flo
     return [placed[place] for place in range(len(wanted))]
 
 
-def gutter(labels: Sequence[str], least: float = 28) -> float:
-    """Return how much room the labels of a vertical axis take.
+# ---------------------------------------------------------------------- axes
 
-    >>> gutter(["0", "50"])
-    28
+Places = Sequence[tuple[float, str]]
+
+
+def gutter(places: Places, least: float = 28) -> float:
+    """Return how many pixels the labels of a vertical axis take.
+
+    >>> gutter([(0, "0"), (50, "50")])
+    30.0
     """
-    return max([least, *(width_of(label, 12) + 10 for label in labels)])
+    widest = max([least, *(width_of(label) + 10 for _, label in places)])
+    return 10.0 * math.ceil(widest / 10)  # as the style sheet has it
 
 
-def across(scale: Scale, places: Sequence[tuple[float, str]], left: float, right: float) -> Markup:
+def across(scale: Scale, places: Places) -> Markup:
     """Draw horizontal grid lines with their labels on the left."""
-    lines = "".join(f"M{left:.1f} {scale(value):.1f}H{right:.1f}" for value, _ in places)
-    labels = [tag("text", label, x=left - 8, y=scale(value) + 4) for value, label in places]
-    names = tag("g", *labels, class_="tick", text_anchor="end")
-    return tag("path", d=lines, class_="grid") + names
+    lines = [tag("line", x2="100%", y1=scale(v), y2=scale(v)) for v, _ in places]
+    labels = [tag("text", label, x=-8, y=scale(value) + 4) for value, label in places]
+    return tag("g", *lines, class_="grid") + tag("g", *labels, class_="tick", text_anchor="end")
 
 
 def along(
-    scale: Scale, places: Sequence[tuple[float, str]], y: float, name: str, *, marks: bool = True
+    scale: Scale,
+    places: Places,
+    y: float,
+    name: str,
+    *,
+    marks: bool = True,
+    narrow: float = NARROW,
 ) -> Markup:
-    """Draw the horizontal axis with its labels and its name beneath."""
-    start, end = min(scale.start, scale.end), max(scale.start, scale.end)
-    axis = f"M{start:.1f} {y:.1f}H{end:.1f}"
+    """Draw the horizontal axis with its labels and its name beneath.
+
+    Where labels would touch on a phone, where the plot is `narrow` pixels wide, those in between
+    are hidden there.
+    """
+    widest = max([8.0, *(width_of(label) for _, label in places)]) + 12
+    kept = set(thin(len(places), int(narrow // widest)))
+    axis = [tag("line", x2="100%", y1=y, y2=y)]
     if marks:
-        axis += "".join(f"M{scale(value):.1f} {y:.1f}v4" for value, _ in places)
-    labels = [tag("text", label, x=scale(value), y=y + 18) for value, label in places]
-    middle = tag(
-        "text",
-        clip(name, end - start, 12),
-        x=(start + end) / 2,
-        y=y + 37,
-        text_anchor="middle",
-        class_="name",
-    )
+        spots = [scale.percent(value) for value, _ in places]
+        axis += [tag("line", x1=spot, x2=spot, y1=y, y2=y + 4) for spot in spots]
+    labels = [
+        tag("text", label, x=scale.percent(v), y=y + 18, class_=None if place in kept else "spare")
+        for place, (v, label) in enumerate(places)
+    ]
+    shown = clip(name, NARROW)
+    middle = tag("text", shown, x="50%", y=y + 37, text_anchor="middle", class_="name")
     names = tag("g", *labels, class_="tick", text_anchor="middle")
-    return tag("path", d=axis, class_="axis") + names + middle
+    return tag("g", *axis, class_="axis") + names + middle

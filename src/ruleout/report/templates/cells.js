@@ -63,11 +63,11 @@ function beside(button, [down, right]) {
 }
 
 document.addEventListener("click", (event) => {
-  if (event.target.matches("dialog.opened")) return event.target.close();
+  if (event.target.matches("dialog.details")) return event.target.close();
   const button = event.target.closest("button");
   if (!button) return undefined;
   const part = button.closest(".cells");
-  const dialog = button.closest("dialog.opened");
+  const dialog = button.closest("dialog.details");
   const { cells, step: by } = button.dataset;
   if (dialog && button.hasAttribute("popovertarget")) {
     event.preventDefault();
@@ -89,7 +89,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   const move = arrows[event.key];
   if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
-  const dialog = event.target.closest("dialog.opened");
+  const dialog = event.target.closest("dialog.details");
   const button = event.target.closest("td.cell button");
   if (dialog && move[1]) step(dialog, move[1]);
   else if (button) {

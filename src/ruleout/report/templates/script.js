@@ -24,7 +24,7 @@ function sort(head) {
   rows.forEach(({ row }) => body.append(row));
 }
 
-/* Curves: names at the ends move apart as report/scales.py moves them. */
+/* Curves: names at the ends move apart as report/svg.py moves them. */
 function spread(wanted, gap, low, high) {
   const centre = (group) => {
     const half = (gap * (group.length - 1)) / 2;
@@ -54,7 +54,7 @@ function label(picture) {
   const room = Math.floor((high - low) / gap);
   const ends = Array.from(all(".line .end", picture));
   ends.forEach((end) => end.classList.remove("placed"));
-  const lit = ends.filter((end) => end.parentNode.classList.contains("on")).slice(0, room);
+  const lit = ends.filter((end) => end.closest(".line").classList.contains("on")).slice(0, room);
   const spots = spread(lit.map((end) => Number(end.dataset.end)), gap, low, high);
   lit.forEach((end, i) => put(end, spots[i]));
 }

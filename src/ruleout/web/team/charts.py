@@ -11,16 +11,19 @@ from markupsafe import Markup
 
 from ruleout.report import Histogram
 from ruleout.report.formats import count, labels, number
-from ruleout.report.page import HALF, NARROW, WIDE, fill, view
+from ruleout.report.page import figure, view
 from ruleout.report.svg import (
+    STRETCH,
     Scale,
     across,
     along,
-    canvas,
+    at,
+    chart,
     clip,
     gutter,
     path,
     spread,
+    stretched,
     tag,
     thin,
     ticks,
@@ -59,56 +62,52 @@ class ClassCount(NamedTuple):
 
 def timeline(grown: Growth) -> Markup:
     """Draw how answers, and items with an answer, grew; with a table of a few moments."""
-    pictures = [
-        _curve(grown, kind, size)
-        for kind, size in (("wide", (WIDE, 320.0)), ("narrow", (NARROW, 280.0)))
-    ]
     last = len(grown.times) - 1
     shown = sorted({last - place for place in thin(len(grown.times), _ROWS)})
     rows = [
         [f"{grown.times[at]:%Y-%m-%d %H:%M}", count(grown.answers[at]), count(grown.items[at])]
         for at in shown
     ]
-    return fill(
-        "figure.html", part=_Caption("Answers over time", _told(grown)), key="over-time",
-        pictures=pictures, heads=["Time (UTC)", "Answers", "Items with an answer"], rows=rows,
-        notes=[],
+    return figure(
+        _Caption("Answers over time", _told(grown)),
+        "over-time",
+        _curve(grown, 320.0),
+        heads=["Time (UTC)", "Answers", "Items with an answer"],
+        rows=rows,
         legend=[("line c0", "answers that stand"), ("line c1", "items with an answer")],
-        more="Numbers", full=True,
-    )  # fmt: skip
+        full=True,
+    )
 
 
-def _curve(grown: Growth, kind: str, size: tuple[float, float]) -> Markup:
+def _curve(grown: Growth, height: float) -> Markup:
     top = max(grown.answers) * 1.04
     steps = ticks(0, top, 5)
     rows = list(zip(steps, labels(steps), strict=True))
     moments = [at.timestamp() for at in grown.times]
     begin, end = moments[0], max(moments[-1], moments[0] + 60)
-    x = Scale(begin, end, gutter([label for _, label in rows]), size[0] - 58)
-    y = Scale(0, top, size[1] - 46, 18)
-    lines = [_line(moments, column, x, y) for column in (grown.answers, grown.items)]
-    last = [grown.answers[-1], grown.items[-1]]
-    spots = spread([y(value) for value in last], 16, y.end, y.start)
-    ends = [
-        tag("text", count(value), x=x(moments[-1]) + 8, y=spot + 4, class_="end")
-        for value, spot in zip(last, spots, strict=True)
-    ]
+    x, y = Scale(begin, end, 0, 100), Scale(0, top, height - 46, 18)
+    columns = grown.answers, grown.items
+    spots = spread([y(column[-1]) for column in columns], 16, y.end, y.start)
     until = grown.times[0] + timedelta(seconds=end - begin)
-    below = time_ticks(grown.times[0], until, 8 if kind == "wide" else 4)
+    below = time_ticks(grown.times[0], until, 8)
     parts = [
-        across(y, rows, x.start, x.end),
+        across(y, rows),
         along(x, [(at.timestamp(), label) for at, label in below], y.start, "Time (UTC)"),
-        *(tag("g", line, text, class_=f"line on c{place}")
-          for place, (line, text) in enumerate(zip(lines, ends, strict=True))),
-    ]  # fmt: skip
-    return canvas(f"over-time-{kind[0]}", kind, size, "Answers over time", _told(grown), parts)
+    ]
+    for place, (column, spot) in enumerate(zip(columns, spots, strict=True)):
+        name = tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
+        shapes = [_line(moments, column, x, y), at(x.percent(moments[-1]), name)]
+        parts.append(tag("g", *shapes, class_=f"line on c{place}"))
+    told = _told(grown)
+    return chart("over-time", "Answers over time", told, height, parts, left=gutter(rows), right=58)
 
 
 def _line(moments: list[float], column: Sequence[int], x: Scale, y: Scale) -> Markup:
-    along_x, up = x.all(np.array(moments)), y.all(np.array(column, np.float64))
     if len(moments) == 1:
-        return tag("circle", cx=float(along_x[0]), cy=float(up[0]), r=3.5, class_="lone")
-    return tag("path", d=path(along_x, up), class_="stroke")
+        return tag("circle", cx=x.percent(moments[0]), cy=y(column[0]), r=3.5, class_="lone")
+    wide, up = STRETCH / 100 * x.all(np.array(moments)), y.all(np.array(column, np.float64))
+    stroke = tag("path", d=path(wide, up), class_="stroke")
+    return stretched(stroke, top=0, height=y.start + 2, units=(STRETCH, y.start + 2))
 
 
 def _told(grown: Growth) -> str:
@@ -134,39 +133,34 @@ def sizes(key: str, chart: Histogram) -> Markup:
 
 def bars(rows: Sequence[ClassCount], note: str) -> Markup:
     """Draw a bar for each class with a stroke where it was expected to end."""
-    pictures = [_bars(rows, kind, width) for kind, width in (("wide", HALF), ("narrow", NARROW))]
-    table = [[row.name, count(row.observed), number(row.expected), row.difference] for row in rows]
-    return fill(
-        "figure.html", part=_Caption("How often each class was proposed", note),
-        key="class-counts", pictures=pictures,
-        heads=["Class", "Proposed", "Expected", "Difference"], rows=table, notes=[],
-        legend=[("bar", "proposed"), ("expected", "expected")], more="Numbers", full=False,
-    )  # fmt: skip
-
-
-_ROW = 22.0  # pixels
-
-
-def _bars(rows: Sequence[ClassCount], kind: str, width: float) -> Markup:
-    left, height = width * 0.32, _ROW * len(rows)
-    top = max([1.0, *(max(row.observed, row.expected) for row in rows)])
-    x = Scale(0, top, left, width - 62)
-    drawn = [_bar(row, x, _ROW * place, left) for place, row in enumerate(rows)]
-    about = f"{len(rows)} classes; the table below has the numbers."
     title = "How often each class was proposed"
-    return canvas(f"classes-{kind[0]}", kind, (width, height + 4), title, about, drawn)
+    top = max([1.0, *(max(row.observed, row.expected) for row in rows)])
+    drawn = [_bar(row, Scale(0, top, 0, 100), _ROW * place) for place, row in enumerate(rows)]
+    about = f"{len(rows)} classes; the table below has the numbers."
+    height = _ROW * len(rows) + 4
+    return figure(
+        _Caption(title, note),
+        "class-counts",
+        chart("classes", title, about, height, drawn, left=_NAMES, right=62),
+        heads=["Class", "Proposed", "Expected", "Difference"],
+        rows=[[r.name, count(r.observed), number(r.expected), r.difference] for r in rows],
+        legend=[("bar", "proposed"), ("expected", "expected")],
+    )
 
 
-def _bar(row: ClassCount, x: Scale, y: float, left: float) -> Markup:
+_ROW, _NAMES = 22.0, 120.0  # pixels
+
+
+def _bar(row: ClassCount, x: Scale, y: float) -> Markup:
     words = f"{row.name}: {count(row.observed)} proposed, {number(row.expected)} expected"
-    mark = f"M{x(row.expected):.1f} {y + 2:g}v{_ROW - 4:g}"
+    mark = x.percent(row.expected)
     return tag(
         "g",
         tag("title", words),
-        tag("text", clip(row.name, left - 12), x=left - 8, y=y + 15, text_anchor="end"),
-        tag("rect", x=left, y=y + 4, width=x(row.observed) - left, height=_ROW - 8),
-        tag("path", d=mark, class_="mark"),
-        tag("text", row.difference, x=x.end + 58, y=y + 15, text_anchor="end", class_="off"),
+        tag("text", clip(row.name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
+        tag("rect", y=y + 4, width=x.percent(row.observed), height=_ROW - 8),
+        tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
+        tag("text", row.difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
         class_="bar",
     )
 
