@@ -77,7 +77,7 @@ def test_sets_without_features_can_be_checked(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (["--excluded", "no"], "there is no column 'no'; did you mean 'not'?"),
-        (["--excluded", "not"], "row 0, column 'city': 'Rome' is not a number; ignore the column"),
+        (["--excluded", "not"], "line 2, column 'city': 'Rome' is not a number; ignore the column"),
         (["--excluded", "not", "--ignore", "town"], "there is no column 'town'"),
         (["--excluded", "not", "--features", "a", "--classes", "3"], "unknown class"),
     ],

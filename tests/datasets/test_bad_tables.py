@@ -101,57 +101,57 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("images wanted", given("a.csv", GOOD, reading=images), "a.csv: this is a table, and images are wanted; give a folder of images"),
     # CSV
     ("empty", given("a.csv", ""), "a.csv: the file is empty; give a first line that names the columns"),
-    ("blank", given("a.csv", "\n\n"), "a.csv, line 1: the first line is blank; it is to name the columns"),
+    ("blank", given("a.csv", "\n\n"), "a.csv, line 1: the first line is blank; name the columns there"),
     ("no rows", given("a.csv", "a,b,not\n"), "a.csv: the file has no rows; give at least one"),
     ("no line end", given("a.csv", "a,b,not"), "a.csv: the file has no rows; give at least one"),
-    ("twice", given("a.csv", "a,a,not\n1,2,cat\n"), "a.csv: column 'a' stands twice; name each column once"),
-    ("semicolons", given("a.csv", "a;b;not\n1;2;cat\n"), "a.csv: the header is 'a;b;not'; separate columns by commas, or name the file .tsv"),
-    ("ragged", given("a.csv", GOOD + "5,6\n"), "a.csv, row 2 (line 4): the row has 2 cells where the header has 3; give every row the same cells, and quote cells that hold a comma"),
-    ("wide", given("a.csv", GOOD + "5,6,cat,dog\n"), "a.csv, row 2 (line 4): the row has 4 cells where the header has 3; give every row the same cells, and quote cells that hold a comma"),
-    ("open quote", given("a.csv", GOOD + '5,6,"cat\n7,8,dog\n'), "a.csv, line 5: this is not valid CSV (unexpected end of data); mend the quotes"),
+    ("twice", given("a.csv", "a,a,not\n1,2,cat\n"), "a.csv: column 'a' appears twice; name each column once"),
+    ("semicolons", given("a.csv", "a;b;not\n1;2;cat\n"), "a.csv: the header is 'a;b;not'; separate columns by commas, or by tabs in a file .tsv"),
+    ("ragged", given("a.csv", GOOD + "5,6\n"), "a.csv, line 4: the row has 2 cells where the header has 3; give every row the same cells, and quote cells that hold the separator"),
+    ("wide", given("a.csv", GOOD + "5,6,cat,dog\n"), "a.csv, line 4: the row has 4 cells where the header has 3; give every row the same cells, and quote cells that hold the separator"),
+    ("open quote", given("a.csv", GOOD + '5,6,"cat\n7,8,dog\n'), "a.csv, line 5: this is not valid CSV (unexpected end of data); fix the quotes"),
     ("latin", given("a.csv", "größe,not\n1,cat\n".encode("latin-1")), "a.csv: this is not UTF-8 text; save the file as UTF-8"),
     ("utf-16", given("a.csv", GOOD.encode("utf-16")), "a.csv: this is not UTF-8 text; save the file as UTF-8"),
     ("latin name", given("a.csv", ("a,not\n" + "1,cat\n" * 9000).encode() + b"2,b\xe4r\n"), "a.csv: this is not UTF-8 text; save the file as UTF-8"),
-    ("text", given("a.csv", "city,not\nParis,cat|dog\nRome,fish\n"), "a.csv, row 0, column 'city': 'Paris' is not a number; ignore the column (--ignore city) or turn it into numbers"),
-    ("text late", given("a.csv", "a,not\n" + "1,cat\n" * 9000 + "x,dog\n"), "a.csv, row 9000, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
-    ("date", given("a.csv", "when,not\n2020-01-01,cat\n2020-01-02,dog\n"), "a.csv, row 0, column 'when': '2020-01-01' is not a number; ignore the column (--ignore when) or turn it into numbers"),
-    ("empty cell", given("a.csv", "a,b,not\n1,2,cat\n3,,dog\n"), "a.csv, row 1, column 'b': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("NA", given("a.csv", "a,b,not\n1,2,cat\n3,NA,dog\n"), "a.csv, row 1, column 'b': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("empty column", given("a.csv", "a,b,not\n1,,cat\n3,,dog\n"), "a.csv, row 0, column 'b': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("inf", given("a.csv", "a,b,not\n1,2,cat\n3,-inf,dog\n"), "a.csv, row 1, column 'b': the cell is infinite; fill it in, drop the row, or ignore the column"),
-    ("huge", given("a.csv", "a,b,not\n1,2,cat\n3,1e39,dog\n"), "a.csv, row 1, column 'b': 1e+39 is too large for float32; scale the column"),
-    ("huge whole", given("a.csv", f"a,b,not\n1,2,cat\n3,{10**60},dog\n"), "a.csv, row 1, column 'b': 1e+60 is too large for float32; scale the column"),
-    ("underscore", given("a.csv", "a,b,not\n1,+2,cat\n3,1_000,dog\n"), "a.csv, row 1, column 'b': '1_000' is not a number; ignore the column (--ignore b) or turn it into numbers"),
-    ("nothing ruled out", given("a.csv", GOOD + "5,6,\n"), "a.csv, row 2, column 'not': nothing is ruled out; rule out at least one class, drop the row, or pass unlabelled=True"),
-    ("unknown class", given("a.csv", GOOD, classes=["cat", "dog", "bird", "fisch"]), "a.csv, row 1, column 'not': unknown class 'fish'; did you mean 'fisch'?"),
-    ("all ruled out", given("a.csv", "a,not\n1,cat|dog\n2,cat\n"), "a.csv, row 0, column 'not': every class is ruled out; if there are more classes, name them all with --classes"),
+    ("text", given("a.csv", "city,not\nParis,cat|dog\nRome,fish\n"), "a.csv, line 2, column 'city': 'Paris' is not a number; ignore the column (--ignore city) or turn it into numbers (2 rows: lines 2, 3)"),
+    ("text late", given("a.csv", "a,not\n" + "1,cat\n" * 9000 + "x,dog\n"), "a.csv, line 9002, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
+    ("date", given("a.csv", "when,not\n2020-01-01,cat\n2020-01-02,dog\n"), "a.csv, line 2, column 'when': '2020-01-01' is not a number; ignore the column (--ignore when) or turn it into numbers (2 rows: lines 2, 3)"),
+    ("empty cell", given("a.csv", "a,b,not\n1,2,cat\n3,,dog\n"), "a.csv, line 3, column 'b': the cell is empty; fill it in, drop the row, or ignore the column"),
+    ("NA", given("a.csv", "a,b,not\n1,2,cat\n3,NA,dog\n"), "a.csv, line 3, column 'b': the cell is empty; fill it in, drop the row, or ignore the column"),
+    ("empty column", given("a.csv", "a,b,not\n1,,cat\n3,,dog\n"), "a.csv, line 2, column 'b': the cell is empty; fill it in, drop the row, or ignore the column (2 rows: lines 2, 3)"),
+    ("inf", given("a.csv", "a,b,not\n1,2,cat\n3,-inf,dog\n"), "a.csv, line 3, column 'b': the cell is infinite; fill it in, drop the row, or ignore the column"),
+    ("huge", given("a.csv", "a,b,not\n1,2,cat\n3,1e39,dog\n"), "a.csv, line 3, column 'b': 1e+39 is too large for float32; scale the column"),
+    ("huge whole", given("a.csv", f"a,b,not\n1,2,cat\n3,{10**60},dog\n"), "a.csv, line 3, column 'b': 1e+60 is too large for float32; scale the column"),
+    ("underscore", given("a.csv", "a,b,not\n1,+2,cat\n3,1_000,dog\n"), "a.csv, line 3, column 'b': '1_000' is not a number; ignore the column (--ignore b) or turn it into numbers"),
+    ("nothing ruled out", given("a.csv", GOOD + "5,6,\n"), "a.csv, line 4, column 'not': nothing is ruled out; rule out at least one class, drop the row, or pass unlabelled=True"),
+    ("unknown class", given("a.csv", GOOD, classes=["cat", "dog", "bird", "fisch"]), "a.csv, line 3, column 'not': unknown class 'fish'; did you mean 'fisch'?"),
+    ("all ruled out", given("a.csv", "a,not\n1,cat|dog\n2,cat\n"), "a.csv, line 2, column 'not': every class is ruled out; if there are more classes, name them all with --classes"),
     ("one class", given("a.csv", "a,not\n1,cat\n2,cat\n"), "a.csv, column 'not': 1 class name(s) occur in the data; name all classes with classes=[...] (--classes cat,dog,bird)"),
     ("commas", given("a.csv", 'a,not\n1,"cat,dog"\n2,dog\n'), "a.csv: 'cat,dog' looks like several class names; separate class names by |, or name all classes with classes=[...]"),
-    ("class list", given("a.csv", 'a,not,"classes: [1, "\n1,cat,\n'), "a.csv, line 1: this is not valid JSON; mend or remove it"),
-    ("empty label", given("a.csv", GOOD.replace("\n", ",y\n", 1).replace("dog\n", "dog,cat\n").replace("fish\n", "fish,\n"), label="y"), "a.csv, row 1, column 'y': the cell is empty; fill in the label or drop the row"),
-    ("unknown label", given("a.csv", "a,y\n1,cat\n2,cow\n", excluded=None, label="y", classes=["cat", "dog"]), "a.csv, row 1, column 'y': unknown class 'cow'; the classes are 'cat', 'dog'"),
+    ("class list", given("a.csv", 'a,not,"classes: [1, "\n1,cat,\n'), "a.csv, line 1: this is not valid JSON; fix or remove it"),
+    ("empty label", given("a.csv", GOOD.replace("\n", ",y\n", 1).replace("dog\n", "dog,cat\n").replace("fish\n", "fish,\n"), label="y"), "a.csv, line 3, column 'y': the cell is empty; fill in the label or drop the row"),
+    ("unknown label", given("a.csv", "a,y\n1,cat\n2,cow\n", excluded=None, label="y", classes=["cat", "dog"]), "a.csv, line 3, column 'y': unknown class 'cow'; the classes are 'cat', 'dog'"),
     # TSV
-    ("tsv", given("a.tsv", "a\tnot\n1\tcat\n2\n"), "a.tsv, row 1 (line 3): the row has 1 cells where the header has 2; give every row the same cells, and quote cells that hold a comma"),
+    ("tsv", given("a.tsv", "a\tnot\n1\tcat\n2\n"), "a.tsv, line 3: the row has 1 cells where the header has 2; give every row the same cells, and quote cells that hold the separator"),
     # JSONL
     ("jsonl empty", given("a.jsonl", ""), "a.jsonl: there is no column 'not'; the file has none"),
     ("jsonl no rows", given("a.jsonl", '{"classes": ["cat", "dog"]}\n', excluded=None, featureless=True), "a.jsonl: the file has no rows; give at least one"),
-    ("jsonl broken", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": \n'), "a.jsonl, line 2: this is not valid JSON; mend or remove it"),
+    ("jsonl broken", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": \n'), "a.jsonl, line 2: this is not valid JSON; fix or remove it"),
     ("jsonl list", given("a.jsonl", "[1]\n"), 'a.jsonl, line 1: the line holds [1], not an object; write lines like {"excluded": ["cat", "dog"]}'),
-    ("jsonl missing key", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"not": ["dog"]}\n'), "a.jsonl, row 1, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("jsonl text", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": "2", "b": 1, "not": ["dog"]}\n{"a": "x", "not": ["dog"]}\n'), "a.jsonl, row 2, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
-    ("jsonl nested", given("a.jsonl", '{"a": {"b": 1}, "not": ["cat"]}\n{"a": {"b": 1}, "not": ["dog"]}\n'), "a.jsonl, row 0, column 'a': \"{'b': 1}\" is not a number; ignore the column (--ignore a) or turn it into numbers"),
-    ("jsonl NaN", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": NaN, "not": ["dog"]}\n'), "a.jsonl, row 1, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("jsonl huge", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": 1' + "0" * 400 + ', "not": ["dog"]}\n'), "a.jsonl, row 1, column 'a': the cell is infinite; fill it in, drop the row, or ignore the column"),
-    ("jsonl object", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": {"cat": 1}}\n'), "a.jsonl, row 1, column 'not': the row holds {'cat': 1}, not a list; give class names"),
-    ("jsonl number", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": [1.5]}\n', classes=["cat", "dog", "cow"]), "a.jsonl, row 1, column 'not': unknown class 1.5; the classes are 'cat', 'dog', 'cow'"),
+    ("jsonl missing key", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
+    ("jsonl text", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": "2", "b": 1, "not": ["dog"]}\n{"a": "x", "not": ["dog"]}\n'), "a.jsonl, line 3, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
+    ("jsonl nested", given("a.jsonl", '{"a": {"b": 1}, "not": ["cat"]}\n{"a": {"b": 1}, "not": ["dog"]}\n'), "a.jsonl, line 1, column 'a': \"{'b': 1}\" is not a number; ignore the column (--ignore a) or turn it into numbers (2 rows: lines 1, 2)"),
+    ("jsonl NaN", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": NaN, "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
+    ("jsonl huge", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": 1' + "0" * 400 + ', "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is infinite; fill it in, drop the row, or ignore the column"),
+    ("jsonl object", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": {"cat": 1}}\n'), "a.jsonl, line 2, column 'not': the row holds {'cat': 1}, not a list; give class names"),
+    ("jsonl number", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": [1.5]}\n', classes=["cat", "dog", "cow"]), "a.jsonl, line 2, column 'not': unknown class 1.5; the classes are 'cat', 'dog', 'cow'"),
     # Parquet
     ("parquet broken", given("a.parquet", b"PAR1nonsense"), "a.parquet: this is not a readable Parquet file; write it again"),
     ("parquet empty", given("a.parquet", b""), "a.parquet: this is not a readable Parquet file; write it again"),
     ("parquet column", given("a.parquet", parquet(a=[1])), "a.parquet: there is no column 'not'; the columns are 'a'"),
     ("parquet null", given("a.parquet", parquet(a=[1.0, None], **{"not": [["cat"], ["dog"]]})), "a.parquet, row 1, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
     ("parquet NaN", given("a.parquet", parquet(a=[1.0, float("nan")], **{"not": [["cat"], ["dog"]]})), "a.parquet, row 1, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
-    ("parquet text", given("a.parquet", parquet(a=pa.array(["x", "y"]).dictionary_encode(), **{"not": [["cat"], ["dog"]]})), "a.parquet, row 0, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
-    ("parquet date", given("a.parquet", parquet(a=pa.array([2**62, 0], pa.timestamp("us")), **{"not": [["cat"], ["dog"]]})), "a.parquet, row 0, column 'a': a cell of type timestamp[us] is not a number; ignore the column (--ignore a) or turn it into numbers"),
+    ("parquet text", given("a.parquet", parquet(a=pa.array(["x", "y"]).dictionary_encode(), **{"not": [["cat"], ["dog"]]})), "a.parquet, row 0, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers (2 rows: rows 0, 1)"),
+    ("parquet date", given("a.parquet", parquet(a=pa.array([2**62, 0], pa.timestamp("us")), **{"not": [["cat"], ["dog"]]})), "a.parquet, row 0, column 'a': a cell of type timestamp[us] is not a number; ignore the column (--ignore a) or turn it into numbers (2 rows: rows 0, 1)"),
     ("parquet vector", given("a.parquet", parquet(a=[[1.0, 2.0]], **{"not": [["cat", "dog"]]})), "a.parquet, row 0, column 'a': '[1.0, 2.0]' is not a number; ignore the column (--ignore a) or turn it into numbers"),
     ("parquet names", given("a.parquet", parquet(a=[1, 2], **{"not": [0.5, 1.5]})), "a.parquet, column 'not': the column holds double; give class names or whole numbers"),
     ("parquet rows", given("a.parquet", parquet(a=pa.array([], pa.int8()), **{"not": pa.array([], pa.string())})), "a.parquet: the file has no rows; give at least one"),
@@ -186,7 +186,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("draw itself", redrawn("a,y\n1,cat\n2,dog\n", "./a.csv"), "a.csv: this file is to be read and written; give another name"),
     ("draw column", redrawn("a,y\n1,cat\n2,dog\n", "b.csv", label="z"), "a.csv: there is no column 'z'; the columns are 'a', 'y'"),
     ("draw twice", redrawn("excluded,y\n1,cat\n2,dog\n", "b.csv"), "a.csv: there is a column 'excluded' already; rename it, or use --sets-only"),
-    ("draw text", redrawn("a,y\nx,cat\ny,dog\n", "b.npz"), "a.csv, row 0, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers"),
+    ("draw text", redrawn("a,y\nx,cat\ny,dog\n", "b.npz"), "a.csv, line 2, column 'a': 'x' is not a number; ignore the column (--ignore a) or turn it into numbers (2 rows: lines 2, 3)"),
 ]  # fmt: skip
 
 
@@ -229,10 +229,10 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "a.csv"
     path.write_text(GOOD)
 
-    def refuse(file: Path) -> bytes:
+    def refuse(file: Path, *_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("ruleout.labels.row_files.open", refuse, raising=False)
     with pytest.raises(InputError) as caught:
         read_table(path, excluded="not")
     expected = f"{path}: the file cannot be read (Permission denied); check its permissions"

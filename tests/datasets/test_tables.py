@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ruleout as ro
-from ruleout.datasets.table_files import write_columns
 from ruleout.datasets.tables import Table, draw_table, read_table
+from ruleout.labels.column_files import write_columns
 
 PETS = "id,weight,wild,city,not,is\n7,4.2,false,Rome,dog|fish,cat\n8,+30,true,Oslo,cat,dog\n"
 EXPECTED = ro.LabelSets.from_lists([["dog", "fish"], ["cat"]], ["cat", "dog", "fish"])
@@ -299,7 +299,7 @@ def test_what_was_written_is_read_back(suffix: str, pair: tuple[pa.Table, ro.Lab
     columns, sets = pair
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"data{suffix}")
-        write_columns(columns, sets.classes, path)
+        write_columns(path, columns.schema, columns.to_batches(), sets.classes)
         table = read_table(path, excluded="excluded")
     names = [name for name in columns.column_names if name != "excluded"]
     assert table.features == tuple(names)

@@ -131,7 +131,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "frame twice",
         lambda: LabelSets(pd.DataFrame([[1, 0]], columns=["cat", "cat"])),
-        "class name 'cat' stands twice in classes; name each class once",
+        "class name 'cat' appears twice in classes; name each class once",
     ),
     (
         "sparse 2",
@@ -141,7 +141,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "classes twice",
         lambda: LabelSets([[1, 0]], ["a", "a"]),
-        "class name 'a' stands twice in classes; name each class once",
+        "class name 'a' appears twice in classes; name each class once",
     ),
     (
         "classes one",
@@ -221,7 +221,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "duplicate in row",
         lambda: LabelSets.from_lists([["cat"], ["dog", "dog"]], ANIMALS),
-        "row 1: class 'dog' stands twice; name each class once",
+        "row 1: class 'dog' appears twice; name each class once",
     ),
     (
         "row is text",
@@ -372,7 +372,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "suffix",
         lambda: LabelSets.read("x.txt"),
-        "x.txt: unknown file type '.txt'; use one of .csv, .jsonl, .parquet, .npz",
+        "x.txt: unknown file type '.txt'; use one of .csv, .tsv, .jsonl, .parquet, .npz",
     ),
     (
         "bound counts",

@@ -143,12 +143,12 @@ def test_one_of_several_sets_of_choices_is_chosen_by_name(tmp_path: Path) -> Non
 
 BOMB = "[" * 100_000 + "]" * 100_000
 BAD_EXPORTS: list[tuple[Any, str]] = [
-    ("", "export.json: this is not valid JSON; mend or remove it"),
-    (BOMB, "export.json: this is not valid JSON; mend or remove it"),
-    ('[{"data": {"a": ' + "9" * 5000 + "}}]", "export.json: this is not valid JSON; mend"),
+    ("", "export.json: this is not valid JSON; fix or remove it"),
+    (BOMB, "export.json: this is not valid JSON; fix or remove it"),
+    ('[{"data": {"a": ' + "9" * 5000 + "}}]", "export.json: this is not valid JSON; fix"),
     ({"a": 1}, "export.json: the file is not a list of tasks; export as JSON from Label Studio"),
-    ([1], "export.json, row 0: this is no task with data; export as JSON, not JSON-MIN"),
-    ([{"image": "x", "choice": "cat"}], "export.json, row 0: this is no task with data; export"),
+    ([1], "export.json, row 0: this is not a task with data; export as JSON, not JSON-MIN"),
+    ([{"image": "x", "choice": "cat"}], "export.json, row 0: this is not a task with data; export"),
     ([task(), {"data": {}, "annotations": 3}], "export.json, row 1: annotations is 3, not a list"),
     ([task("dog.png", 5)], "export.json, row 0: an annotation is 5, not an object; export it"),
     ([task("dog.png", {"result": [7]})], "export.json, row 0: a result is 7, not an object"),
@@ -167,7 +167,7 @@ BAD_EXPORTS: list[tuple[Any, str]] = [
     ([task("dog.png", annotation({"a": 1}))], "export.json, row 0: unknown class {'a': 1}; the"),
     (
         [task("dog.png", annotation("cat", "cat"))],
-        "export.json, row 0: class 'cat' stands twice; name each class once",
+        "export.json, row 0: class 'cat' appears twice; name each class once",
     ),
     (
         [task("dog.png", annotation("cat", "dog"))],
@@ -177,15 +177,15 @@ BAD_EXPORTS: list[tuple[Any, str]] = [
     ([task([1], annotation("cat"))], "export.json, row 0: no item matches [[1]]; check the export"),
     (
         [task("dog.png", annotation("cat", lead_time=-1))],
-        "export.json, row 0, column 'lead_time': -1 is no duration; give a number from 0",
+        "export.json, row 0, column 'lead_time': -1 is not a duration; give a number from 0",
     ),
     (
         [task("dog.png", annotation("cat", lead_time=float("nan")))],
-        "export.json, row 0, column 'lead_time': nan is no duration; give a number from 0",
+        "export.json, row 0, column 'lead_time': nan is not a duration; give a number from 0",
     ),
     (
         [task("dog.png", annotation("cat", created_at="yesterday"))],
-        "export.json, row 0, column 'created_at': 'yesterday' is no time; write it like 2026-01",
+        "export.json, row 0, column 'created_at': 'yesterday' is not a time; write it like 2026-01",
     ),
     (
         [task("dog.png", annotation("cat", completed_by="a\u202eb"))],
@@ -296,41 +296,41 @@ def test_an_exported_log_can_be_imported(tmp_path: Path, suffix: str) -> None:
 HEAD = "item,annotator,kind,proposed,excluded,which,time,seconds\n"
 BAD_TABLES = [
     ("item,kind\n", None),
-    ("item,kind,annotator\ndog.png,no,a\n", "row 0 (line 2): there is no column 'proposed'; the"),
+    ("item,kind,annotator\ndog.png,no,a\n", "line 2: there is no column 'proposed'; the"),
     (
         "item,kind,proposed\ndog.png,no,cat\n",
-        "row 0 (line 2): there is no column 'annotator'; the columns are",
+        "line 2: there is no column 'annotator'; the columns are",
     ),
     (
         HEAD + "dgo.png,a,no,cat,,,,\n",
-        "row 0 (line 2), column 'item': there is no item 'dgo.png'; d",
+        "line 2, column 'item': there is no item 'dgo.png'; d",
     ),
     (
         HEAD + "dog.png,,no,cat,,,,\n",
-        "row 0 (line 2), column 'annotator': the annotator is blank; sa",
+        "line 2, column 'annotator': the annotator is blank; sa",
     ),
-    (HEAD + "dog.png,a,nope,cat,,,,\n", "row 0 (line 2), column 'kind': unknown kind 'nope'; "),
+    (HEAD + "dog.png,a,nope,cat,,,,\n", "line 2, column 'kind': unknown kind 'nope'; "),
     (
         HEAD + "dog.png,a,no,,,,,\n",
-        "row 0 (line 2), column 'proposed': no class is named; name the",
+        "line 2, column 'proposed': no class is named; name the",
     ),
-    (HEAD + "dog.png,a,no,cow,,,,\n", "row 0 (line 2), column 'proposed': unknown class 'cow'; "),
+    (HEAD + "dog.png,a,no,cow,,,,\n", "line 2, column 'proposed': unknown class 'cow'; "),
     (
         HEAD + "dog.png,a,no,cat|dog|bird|fish,,,,\n",
-        "row 0 (line 2), column 'proposed': every class",
+        "line 2, column 'proposed': every class",
     ),
-    (HEAD + "dog.png,a,which,,,cat|dog,,\n", "row 0 (line 2), column 'which': which names several"),
+    (HEAD + "dog.png,a,which,,,cat|dog,,\n", "line 2, column 'which': which names several"),
     (
         HEAD + "dog.png,a,no,cat,,,soon,\n",
-        "row 0 (line 2), column 'time': 'soon' is no time; write",
+        "line 2, column 'time': 'soon' is not a time; write",
     ),
     (
         HEAD + "dog.png,a,no,cat,,,0001-01-01T00:00:00+23:00,\n",
-        "row 0 (line 2), column 'time': '0001",
+        "line 2, column 'time': '0001",
     ),
     (
         HEAD + "dog.png,a,no,cat,,,,x\n",
-        "row 0 (line 2), column 'seconds': 'x' is no duration; give",
+        "line 2, column 'seconds': 'x' is not a duration; give",
     ),
 ]
 
@@ -363,6 +363,6 @@ def test_wrong_types_in_json_lines_are_one_sentence(tmp_path: Path) -> None:
     ]
     assert len(answers(tmp_path, json.dumps(good), "a.jsonl").answers) == 1
     for key, value in wrong:
-        with pytest.raises(InputError, match=r"row 0 \(line 1\), column") as caught:
+        with pytest.raises(InputError, match=r"line 1, column") as caught:
             answers(tmp_path, json.dumps(good | {key: value}), "a.jsonl")
         assert caught.value.column == key

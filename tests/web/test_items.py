@@ -139,7 +139,7 @@ def test_a_misleading_file_name_is_refused(tmp_path: Path, name: bytes, problem:
 def test_names_that_look_the_same_are_refused(tmp_path: Path) -> None:
     for form in ("NFC", "NFD"):
         (tmp_path / unicodedata.normalize(form, "é.png")).write_bytes(picture())
-    with pytest.raises(InputError, match="stands twice; rename one of the files"):
+    with pytest.raises(InputError, match="appears twice; rename one of the files"):
         items.read_items(tmp_path, ANIMALS)
 
 
@@ -264,61 +264,61 @@ def parquet_of(**columns: Any) -> Callable[[Path], Path]:
 
 
 BAD: list[tuple[Callable[[Path], Path], dict[str, str], str]] = [
-    (csv_of(""), {}, "a.csv, line 1: the file names no columns; name them in the first line"),
+    (csv_of(""), {}, "a.csv: the file is empty; give a first line that names the columns"),
     (csv_of("a,b\n"), {}, "a.csv: there is nothing to label; give a file with at least one row"),
-    (csv_of("a,a\n1,2\n"), {}, "a.csv, line 1: column 'a' stands twice; name each column once"),
-    (csv_of("a,b\n1\n"), {}, "a.csv, row 0 (line 2): the row has 1 cells where the header has 2"),
+    (csv_of("a,a\n1,2\n"), {}, "a.csv, line 1: column 'a' appears twice; name each column once"),
+    (csv_of("a,b\n1\n"), {}, "a.csv, line 2: the row has 1 cells where the header has 2"),
     (csv_of('a\n"x\n'), {}, "a.csv, line 2: this is not valid CSV (unexpected end of data)"),
     (csv_of(b"a\n\xff\n"), {}, "a.csv: this is not UTF-8 text; save the file as UTF-8"),
     (csv_of("a\n" + "x" * 200_000), {}, "a.csv, line 2: this is not valid CSV (field larger"),
     (
         csv_of("text\nhi\n"),
         {"text": "txt"},
-        "a.csv, row 0 (line 2): there is no column 'txt'; did you mean 'text'?",
+        "a.csv, line 2: there is no column 'txt'; did you mean 'text'?",
     ),
     (
         csv_of("text,n\nhi,1\nho,1\n"),
         {"name": "n"},
-        "a.csv, row 1 (line 3): the name '1' stands twice; name each row once",
+        "a.csv, line 3: the name '1' appears twice; name each row once",
     ),
     (
         csv_of("text,n\nhi,\n"),
         {"name": "n"},
-        "a.csv, row 0 (line 2), column 'n': the name is blank; give every row a name",
+        "a.csv, line 2, column 'n': the name is blank; give every row a name",
     ),
     (
         csv_of("text,n\nhi,a\u202eb\n"),
         {"name": "n"},
-        "a.csv, row 0 (line 2), column 'n': the name 'a\\\\u202eb' holds a character that turns",
+        "a.csv, line 2, column 'n': the name 'a\\\\u202eb' holds a character that turns",
     ),
     (
         csv_of("text,n\nhi," + "n" * 501 + "\n"),
         {"name": "n"},
-        f"a.csv, row 0 (line 2), column 'n': the name '{'n' * 59}… holds 501 characters, more",
+        f"a.csv, line 2, column 'n': the name '{'n' * 59}… holds 501 characters, more",
     ),
     (
         csv_of("text,g\nhi,cta\n"),
         {"gold": "g"},
-        "a.csv, row 0 (line 2), column 'g': unknown class 'cta'; did you mean 'cat'?",
+        "a.csv, line 2, column 'g': unknown class 'cta'; did you mean 'cat'?",
     ),
     (
         csv_of("text,g\n ,cat\n"),
         {"text": "text"},
-        "a.csv, row 0 (line 2), column 'text': the text is empty; drop the row, or fill the cell",
+        "a.csv, line 2, column 'text': the text is empty; drop the row, or fill the cell",
     ),
     (
         named("a.jsonl", '{"a": "\\u0000"}\n'),
         {},
-        "a.jsonl, row 0 (line 1), column 'a': the cell holds \"'\\\\x00'\", which databases cannot",
+        "a.jsonl, line 1, column 'a': the cell holds \"'\\\\x00'\", which databases cannot",
     ),
     (
         named("a.jsonl", '{"a": "\\ud800"}\n'),
         {},
-        "a.jsonl, row 0 (line 1), column 'a': the cell holds \"'\\\\ud800'\", which databases",
+        "a.jsonl, line 1, column 'a': the cell holds \"'\\\\ud800'\", which databases",
     ),
     (named("a.jsonl", "[1]\n"), {}, "a.jsonl, line 1: the line holds [1], not an object"),
-    (named("a.jsonl", "{"), {}, "a.jsonl, line 1: this is not valid JSON; mend or remove it"),
-    (named("a.jsonl", '{"a":' * 99_999), {}, "a.jsonl, line 1: this is not valid JSON; mend"),
+    (named("a.jsonl", "{"), {}, "a.jsonl, line 1: this is not valid JSON; fix or remove it"),
+    (named("a.jsonl", '{"a":' * 99_999), {}, "a.jsonl, line 1: this is not valid JSON; fix"),
     (named("a.jsonl", '{"a":' + "9" * 9999 + "}"), {}, "a.jsonl, line 1: this is not valid JSON"),
     (named("a.parquet", b"PAR1"), {}, "a.parquet: this is not a readable Parquet file; write it"),
     (
@@ -343,7 +343,7 @@ def test_limits_of_tables(tmp_path: Path) -> None:
     file = written(tmp_path, ".csv")
     with pytest.raises(InputError, match="there are more than 2 rows; split the file"):
         items.read_items(file, ANIMALS, limits=items.Limits(items=2))
-    with pytest.raises(InputError, match=r"row 0 .line 2.: the row has 12 characters, more than 9"):
+    with pytest.raises(InputError, match=r"line 2: the row has 12 characters, more than 9"):
         items.read_items(file, ANIMALS, text="words", limits=items.Limits(characters=9))
 
 
@@ -367,10 +367,10 @@ def test_true_classes_may_come_from_a_file_of_their_own(tmp_path: Path) -> None:
         ("", "classes.txt: 0 class(es) given; at least two classes are needed"),
         ("cat\n", "classes.txt: 1 class(es) given; at least two classes are needed"),
         ("cat\n\ndog\n", "classes.txt, line 2: the class name is blank; write one class name"),
-        ("cat\ndog\n cat \n", "classes.txt, line 3: the class name 'cat' stands twice; name"),
+        ("cat\ndog\n cat \n", "classes.txt, line 3: the class name 'cat' appears twice; name"),
         (
             "caf\u00e9\ncafe\u0301\n",
-            "classes.txt, line 2: the class name 'cafe\\\\u0301' stands twi",
+            "classes.txt, line 2: the class name 'cafe\\\\u0301' appears tw",
         ),
         (
             "cat\nd\u202eog\n",

@@ -49,8 +49,7 @@ def draw(
 
     The column 'excluded' takes the place of the label column; all other columns stay.
     """
-    from ruleout.datasets.table_files import redraw
-    from ruleout.datasets.tables import Request
+    from ruleout.datasets.tables import Request, redraw
 
     ask = Request(label=label, classes=parse_classes(classes), labels_file=labels_file)
     sets, notes = redraw(

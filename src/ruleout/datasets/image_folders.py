@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.table_files import Cells, Columns, check_memory, labelled
-from ruleout.datasets.tables import FILE, Request, Table, locate
-from ruleout.labels.errors import InputError, brief
+from ruleout.datasets.tables import FILE, Request, Table, columns_of, labelled
+from ruleout.labels.errors import brief
+from ruleout.labels.row_files import check_memory, find_column, naming
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -34,21 +35,23 @@ _RULES = {
 }
 
 
-def read_folder(folder: Path, ask: Request, read: Callable[..., Columns]) -> Table:
+def read_folder(folder: Path, ask: Request) -> Table:
     """Read the images that the label file names, or all of them."""
     if ask.ignore or ask.features:
         raise DataError("this is a folder of images", "images have no columns to choose from")
     if ask.names is not None:
         raise DataError("this is a folder of images", "images are named by their files")
     size, grey = _repeated(ask)
-    found, whole, notes = _listed(folder), hashlib.sha256(), []
+    found, whole = _listed(folder), hashlib.sha256()
+    notes: list[str] = []
     sets = labels = classes = None
     names = found if ask.files is None else _asked(folder, ask.files)
     if ask.named or ask.labels_file is not None:
         file = label_file(folder, ask)
-        columns = _columns(file, ask, read)
-        names = _named(columns.cells[FILE], folder, found, file)
-        sets, labels, classes, notes = _labelled(columns, ask, file)
+        with naming(file):
+            columns = columns_of(file, replace(ask, names=FILE), partial(_no_features, ask))
+            names = _named(columns.cells[FILE], folder, found)
+            sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
         whole.update(file.read_bytes())
         if left := len(set(found) - set(names)):
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
@@ -106,25 +109,10 @@ def label_file(folder: Path, ask: Request) -> Path:
     return file
 
 
-def _columns(file: Path, ask: Request, read: Callable[..., Columns]) -> Columns:
-    def nothing(names: list[str]) -> list[str]:
-        for name in (FILE, *ask.named):
-            locate(name, names)
-        return []
-
-    try:
-        return read(file, nothing, [FILE, *ask.named])
-    except InputError as error:
-        error.file = file
-        raise
-
-
-def _labelled(columns: Columns, ask: Request, file: Path) -> Any:
-    try:
-        return labelled(columns.cells, columns.classes, ask)
-    except InputError as error:
-        error.file = file
-        raise
+def _no_features(ask: Request, names: list[str]) -> list[str]:
+    for name in (FILE, *ask.named):
+        find_column(name, names)
+    return []
 
 
 def _listed(folder: Path) -> list[str]:
@@ -138,10 +126,10 @@ def _listed(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _named(cells: Cells, folder: Path, found: list[str], file: Path) -> list[str]:
+def _named(cells: Iterable[Any], folder: Path, found: list[str]) -> list[str]:
     """Return the images that the label file names, as paths below the folder."""
     known, names = set(found), []
-    for row, cell in enumerate(cells if isinstance(cells, list) else cells.to_pylist()):
+    for row, cell in enumerate(cells):
         name = PurePosixPath(str(cell).replace("\\", "/")).as_posix()
         options = [name, f"images/{name}"]
         match = next((option for option in options if option in known), None)
@@ -151,7 +139,6 @@ def _named(cells: Cells, folder: Path, found: list[str], file: Path) -> list[str
             raise DataError(
                 f"there is no image {brief(cell)} in {folder}",
                 "give names relative to that folder",
-                file=file,
                 row=row,
                 column=FILE,
             )

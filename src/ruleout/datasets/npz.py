@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.table_files import check_memory, guess_note, row_names
-from ruleout.datasets.tables import Request, Table, choose, locate
+from ruleout.datasets.tables import Request, Table, choose, guess_note, row_names
 from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
-from ruleout.labels.files import member, names_in, opened, read_sets
-from ruleout.labels.row_files import settle
+from ruleout.labels.files import npz_array, npz_file, npz_names, npz_sets, settle
+from ruleout.labels.row_files import check_memory, find_column
 from ruleout.labels.sets import LabelSets
 
 _CHANNELS = (1, 3, 4)
@@ -26,10 +25,10 @@ _MOST = np.finfo(np.float32).max
 
 def read_archive(path: Path, ask: Request) -> Table:
     """Read arrays without pickles, checked before memory is taken."""
-    with opened(path) as archive:
+    with npz_file(path) as archive:
         sets = None
         if ask.excluded is not None:
-            sets = read_sets(archive, ask.classes, ask.excluded, ask.unlabelled)
+            sets = npz_sets(archive, ask.classes, ask.excluded, ask.unlabelled)
         labels, classes, notes = _labels(archive, ask, sets)
         rows = len(sets) if sets is not None else 0 if labels is None else len(labels)
         raw = _array(archive, rows if ask.featureless else None)
@@ -61,10 +60,10 @@ def read_archive(path: Path, ask: Request) -> Table:
 
 
 def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
-    """Read x; where there is none, so many empty rows stand in, or None raises."""
-    if rows is not None and "x" not in names_in(archive):
+    """Read x; without one, that many empty rows take its place, or None raises."""
+    if rows is not None and "x" not in npz_names(archive):
         return np.empty((rows, 0), np.float32)
-    array = member(archive, locate("x", names_in(archive)))
+    array = npz_array(archive, find_column("x", npz_names(archive)))
     if array.dtype.kind not in "biuf" or array.ndim < 2:
         raise DataError(
             f"array 'x' is of type {array.dtype} and shape {array.shape}",
@@ -79,11 +78,11 @@ def _labels(
     """Return the true labels, the classes, and notes."""
     if ask.label is None:
         return None, None if sets is None else sets.classes, []
-    names, notes = names_in(archive), []
-    array = member(archive, locate(ask.label, names))
+    names, notes = npz_names(archive), []
+    array = npz_array(archive, find_column(ask.label, names))
     if array.dtype.kind == "f" and (array == np.rint(array)).all():
         array = array.astype(np.int64)
-    inside = member(archive, "classes").tolist() if "classes" in names else None
+    inside = npz_array(archive, "classes").tolist() if "classes" in names else None
     if sets is not None:
         classes = sets.classes
     elif inside is None and ask.classes is None:
@@ -96,9 +95,9 @@ def _labels(
 
 def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
     """Return the names of the columns of x where the archive holds them."""
-    if "features" not in names_in(archive):
+    if "features" not in npz_names(archive):
         return []
-    names = member(archive, "features")
+    names = npz_array(archive, "features")
     if names.dtype.kind != "U" or names.shape != (d,):
         raise DataError(
             f"array 'features' is of type {names.dtype} and shape {names.shape}",
@@ -108,7 +107,7 @@ def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
 
 
 def _row_names(archive: zipfile.ZipFile, name: str, n: int) -> tuple[str, ...]:
-    found = member(archive, locate(name, names_in(archive)))
+    found = npz_array(archive, find_column(name, npz_names(archive)))
     if found.dtype.kind not in "Uiu" or found.shape != (n,):
         raise DataError(
             f"array {name!r} is of type {found.dtype} and shape {found.shape}",

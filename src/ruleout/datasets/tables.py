@@ -6,261 +6,46 @@ every other column of numbers is a feature. pyarrow and Pillow are loaded when a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.labels.classes import Classes, ClassName, shown
-from ruleout.labels.errors import brief, nearest
-from ruleout.labels.process import Seed
+from ruleout.labels.atomic import atomic_write
+from ruleout.labels.classes import Classes, ClassName, class_names, shown, unknown
+from ruleout.labels.errors import InputError, LabelError, brief, nearest
+from ruleout.labels.laws import Law
+from ruleout.labels.process import Seed, draw
+from ruleout.labels.row_files import (
+    COLUMN,
+    check_separator,
+    check_unique,
+    find_column,
+    naming,
+    suffix_of,
+)
 from ruleout.labels.sets import LabelSets
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def read_table(
-    path: str | Path,
-    *,
-    excluded: str | None = None,
-    label: str | None = None,
-    features: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
-    classes: Classes | None = None,
-    labels_file: str | Path | None = None,
-    names: str | None = None,
-    files: Sequence[str] | None = None,
-    size: tuple[int, int] | None = None,
-    unlabelled: bool = False,
-    featureless: bool = False,
-    reading: Mapping[str, Any] | None = None,
-) -> Table:
-    r"""Read features, and with them what was ruled out or the true labels.
+    from ruleout.labels.column_files import Cells, Columns
 
-    Parameters
-    ----------
-    path
-        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.npz``, or a folder of images.
-    excluded
-        The column (in NPZ the array) of what was ruled out. None reads none.
-    label
-        The column (in NPZ the array) of the true labels. None reads none.
-    features
-        Exactly these columns, in this order; all others are ignored. By default every column that
-        is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
-    ignore
-        Columns that are no features.
-    classes
-        The class names, or their number. By default the list in the file; a file without one gets
-        the sorted names seen in it, and :attr:`Table.notes` says so.
-    labels_file
-        For a folder: the table whose column ``file`` names the images, and which holds the column
-        of labels; by default ``labels.csv`` in the folder. Where no labels are asked for, all
-        images are read, sorted by name.
-    names
-        The column (in NPZ the array) that names the rows, for :attr:`Table.row_names`.
-    files
-        For a folder: exactly these images, by their paths below it, in this order.
-    size
-        For a folder: resize every image to (height, width).
-    unlabelled
-        Accept rows that rule nothing out.
-    featureless
-        Accept a file without features; then x has no columns.
-    reading
-        What :attr:`Table.reading` was when a model was trained: the same features in the same
-        order, the same image size and channels.
-
-    Raises
-    ------
-    InputError
-        A ValueError: what is wrong, in which file, row and column, and how to mend it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "pets.csv")
-    ...     _ = file.write_text("weight,age,not\n4.2,3,dog|fish\n0.1,1,dog\n9,7,cat\n")
-    ...     pets = read_table(file, excluded="not")
-    >>> pets
-    Table('pets.csv', 3 rows of shape (2,), 3 classes, label sets)
-    >>> pets.features, pets.classes
-    (('weight', 'age'), ('cat', 'dog', 'fish'))
-    >>> pets.sets[0]
-    ('dog', 'fish')
-    """
-    from ruleout.datasets.table_files import read  # late: it loads pyarrow
-
-    return read(
-        Path(path).expanduser(),
-        Request(
-            excluded=excluded,
-            label=label,
-            features=None if features is None else tuple(features),
-            ignore=tuple(ignore),
-            classes=classes,
-            labels_file=None if labels_file is None else Path(labels_file).expanduser(),
-            names=names,
-            files=None if files is None else tuple(files),
-            size=size,
-            unlabelled=unlabelled,
-            featureless=featureless,
-            reading=reading,
-        ),
-    )
-
-
-def draw_table(
-    path: str | Path,
-    out: str | Path,
-    *,
-    label: str,
-    law: Any = "released",
-    seed: Seed = 0,
-    classes: Classes | None = None,
-    labels_file: str | Path | None = None,
-    keep_label: bool = False,
-    sets_only: bool = False,
-) -> LabelSets:
-    """Draw what is ruled out from true labels, and write the table again with it.
-
-    A column ``excluded`` takes the place of the label column; all other columns stay. The suffix
-    of `out` says how it is written; of a folder of images the label file is written.
-
-    Parameters
-    ----------
-    path, label, classes, labels_file
-        As in :func:`read_table`.
-    out
-        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl`` or ``.npz``.
-    law, seed
-        As in :func:`ruleout.draw`.
-    keep_label
-        Write the true labels, too.
-    sets_only
-        Write the label sets alone, as :meth:`ruleout.LabelSets.write` does.
-    """
-    from ruleout.datasets.table_files import redraw  # late: it loads pyarrow
-
-    ask = Request(
-        label=label,
-        classes=classes,
-        labels_file=None if labels_file is None else Path(labels_file).expanduser(),
-    )
-    sets, _ = redraw(
-        Path(path).expanduser(),
-        Path(out).expanduser(),
-        ask,
-        law=law,
-        seed=seed,
-        keep_label=keep_label,
-        sets_only=sets_only,
-    )
-    return sets
-
-
+SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
 FILE = "file"  # the column of a label file that names the images
 
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The arguments of :func:`ruleout.datasets.read_table`, described there."""
-
-    excluded: str | None = None
-    label: str | None = None
-    features: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] = ()
-    classes: Classes | None = None
-    labels_file: Path | None = None
-    names: str | None = None
-    files: tuple[str, ...] | None = None
-    size: tuple[int, int] | None = None
-    unlabelled: bool = False
-    featureless: bool = False
-    reading: Mapping[str, Any] | None = None
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The columns that hold labels."""
-        return tuple(name for name in (self.excluded, self.label) if name is not None)
-
-    @property
-    def held(self) -> tuple[str, ...]:
-        """The columns that hold labels or names, and are no features."""
-        return self.named if self.names is None else (*self.named, self.names)
-
-    @property
-    def wanted(self) -> tuple[str, ...] | None:
-        """The features to take and their order, where the caller or an earlier reading says so."""
-        if self.features is None and self.reading is not None:
-            return tuple(self.reading.get("features") or ()) or None
-        return self.features
-
-    def check(self) -> None:
-        """Raise where the arguments contradict each other."""
-        if self.excluded is not None and self.excluded == self.label:
-            raise DataError(
-                f"column {self.label!r} is asked for as ruled-out classes and as true labels",
-                "name two columns",
-            )
-        for name in self.held:
-            if name in (self.features or ()):
-                what = "names" if name == self.names else "labels"
-                raise DataError(
-                    f"column {name!r} holds {what} and is asked for as a feature",
-                    "take it out of the features",
-                )
-        for name in self.ignore:
-            if name in self.held or name in (self.features or ()):
-                raise DataError(f"column {name!r} is asked for and ignored", "do one of the two")
-        for name in self.features or ():
-            if (self.features or ()).count(name) > 1:
-                raise DataError(f"feature {name!r} is asked for twice", "name each feature once")
-
-
-def locate(name: str, names: Sequence[str]) -> str:
-    """Return `name` if the file has such a column, else say which it may be."""
-    if name not in names:
-        say = f"the columns are {shown(names)}" if names else "the file has none"
-        raise DataError(f"there is no column {name!r}", nearest(name, names, say))
-    return name
-
-
-def choose(names: Sequence[str], ask: Request) -> list[str]:
-    """Return the columns that are to be features, in their order."""
-    _check_names(names)
-    for name in (*ask.held, *ask.ignore):
-        locate(name, names)
-    if ask.wanted is None:
-        taken = {*ask.held, *ask.ignore, ""}  # what pandas saves its index as has no name
-        features = [name for name in names if name not in taken]
-        if not features and not ask.featureless:
-            raise DataError("no column is left as a feature", f"the columns are {shown(names)}")
-        return features
-    missing = [name for name in ask.wanted if name not in names]
-    if len(missing) == 1:
-        locate(missing[0], names)
-    if missing:
-        raise DataError(
-            f"{len(missing)} columns are missing: {shown(missing)}",
-            f"the columns are {shown(names)}",
-        )
-    return list(ask.wanted)
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
-        raise DataError(
-            f"the header is {brief(names[0])}", "separate columns by commas, or name the file .tsv"
-        )
-    seen: set[str] = set()
-    for name in names:
-        if name in seen and name:
-            raise DataError(f"column {name!r} stands twice", "name each column once")
-        seen.add(name)
+_MOST = float(np.finfo(np.float32).max)
+_EXACT = 2**24  # float32 holds every whole number up to here
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -317,3 +102,591 @@ class Table:
         if self.labels is not None:
             parts.append("true labels")
         return f"Table({self.source.name!r}, {', '.join(parts)})"
+
+
+def read_table(
+    path: str | Path,
+    *,
+    excluded: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    classes: Classes | None = None,
+    labels_file: str | Path | None = None,
+    names: str | None = None,
+    files: Sequence[str] | None = None,
+    size: tuple[int, int] | None = None,
+    unlabelled: bool = False,
+    featureless: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> Table:
+    r"""Read features, and with them what was ruled out or the true labels.
+
+    Parameters
+    ----------
+    path
+        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.npz``, or a folder of images.
+    excluded
+        The column (in NPZ the array) of what was ruled out. None reads none.
+    label
+        The column (in NPZ the array) of the true labels. None reads none.
+    features
+        Exactly these columns, in this order; all others are ignored. By default every column that
+        is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
+    ignore
+        Columns that are not features.
+    classes
+        The class names, or their number. By default the list in the file; a file without one gets
+        the sorted names seen in it, and :attr:`Table.notes` says so.
+    labels_file
+        For a folder: the table whose column ``file`` names the images, and which holds the column
+        of labels; by default ``labels.csv`` in the folder. Where no labels are asked for, all
+        images are read, sorted by name.
+    names
+        The column (in NPZ the array) that names the rows, for :attr:`Table.row_names`.
+    files
+        For a folder: exactly these images, by their paths below it, in this order.
+    size
+        For a folder: resize every image to (height, width).
+    unlabelled
+        Accept rows that rule nothing out.
+    featureless
+        Accept a file without features; then x has no columns.
+    reading
+        What :attr:`Table.reading` was when a model was trained: the same features in the same
+        order, the same image size and channels.
+
+    Raises
+    ------
+    InputError
+        A ValueError: what is wrong, in which file, row and column, and how to fix it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "pets.csv")
+    ...     _ = file.write_text("weight,age,not\n4.2,3,dog|fish\n0.1,1,dog\n9,7,cat\n")
+    ...     pets = read_table(file, excluded="not")
+    >>> pets
+    Table('pets.csv', 3 rows of shape (2,), 3 classes, label sets)
+    >>> pets.features, pets.classes
+    (('weight', 'age'), ('cat', 'dog', 'fish'))
+    >>> pets.sets[0]
+    ('dog', 'fish')
+    """
+    return read(
+        Path(path).expanduser(),
+        Request(
+            excluded=excluded,
+            label=label,
+            features=None if features is None else tuple(features),
+            ignore=tuple(ignore),
+            classes=classes,
+            labels_file=None if labels_file is None else Path(labels_file).expanduser(),
+            names=names,
+            files=None if files is None else tuple(files),
+            size=size,
+            unlabelled=unlabelled,
+            featureless=featureless,
+            reading=reading,
+        ),
+    )
+
+
+def draw_table(
+    path: str | Path,
+    out: str | Path,
+    *,
+    label: str,
+    law: Any = "released",
+    seed: Seed = 0,
+    classes: Classes | None = None,
+    labels_file: str | Path | None = None,
+    keep_label: bool = False,
+    sets_only: bool = False,
+) -> LabelSets:
+    """Draw what is ruled out from true labels, and write the table again with it.
+
+    A column ``excluded`` takes the place of the label column; all other columns stay. The suffix
+    of `out` says how it is written; of a folder of images the label file is written.
+
+    Parameters
+    ----------
+    path, label, classes, labels_file
+        As in :func:`read_table`.
+    out
+        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl`` or ``.npz``.
+    law, seed
+        As in :func:`ruleout.draw`.
+    keep_label
+        Write the true labels, too.
+    sets_only
+        Write the label sets alone, as :meth:`ruleout.LabelSets.write` does.
+    """
+    ask = Request(
+        label=label,
+        classes=classes,
+        labels_file=None if labels_file is None else Path(labels_file).expanduser(),
+    )
+    source, out = Path(path).expanduser(), Path(out).expanduser()
+    options = {"keep_label": keep_label, "sets_only": sets_only}
+    return redraw(source, out, ask, law=law, seed=seed, **options)[0]
+
+
+# ---------------------------------------------------------------------- what is asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of :func:`ruleout.datasets.read_table`, described there."""
+
+    excluded: str | None = None
+    label: str | None = None
+    features: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    classes: Classes | None = None
+    labels_file: Path | None = None
+    names: str | None = None
+    files: tuple[str, ...] | None = None
+    size: tuple[int, int] | None = None
+    unlabelled: bool = False
+    featureless: bool = False
+    reading: Mapping[str, Any] | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that hold labels."""
+        return tuple(name for name in (self.excluded, self.label) if name is not None)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The columns that hold labels or names, and are not features."""
+        return self.named if self.names is None else (*self.named, self.names)
+
+    @property
+    def wanted(self) -> tuple[str, ...] | None:
+        """The features to take and their order, where the caller or an earlier reading says so."""
+        if self.features is None and self.reading is not None:
+            return tuple(self.reading.get("features") or ()) or None
+        return self.features
+
+    def check(self) -> None:
+        """Raise where the arguments contradict each other."""
+        if self.excluded is not None and self.excluded == self.label:
+            raise DataError(
+                f"column {self.label!r} is asked for as ruled-out classes and as true labels",
+                "name two columns",
+            )
+        for name in self.held:
+            if name in (self.features or ()):
+                what = "names" if name == self.names else "labels"
+                raise DataError(
+                    f"column {name!r} holds {what} and is asked for as a feature",
+                    "take it out of the features",
+                )
+        for name in self.ignore:
+            if name in self.held or name in (self.features or ()):
+                raise DataError(f"column {name!r} is asked for and ignored", "do one of the two")
+        for name in self.features or ():
+            if (self.features or ()).count(name) > 1:
+                raise DataError(f"feature {name!r} is asked for twice", "name each feature once")
+
+
+def choose(names: Sequence[str], ask: Request) -> list[str]:
+    """Return the columns that are to be features, in their order."""
+    check_separator(names)
+    check_unique([name for name in names if name])
+    for name in (*ask.held, *ask.ignore):
+        find_column(name, names)
+    if ask.wanted is None:
+        taken = {*ask.held, *ask.ignore, ""}  # what pandas saves its index as has no name
+        features = [name for name in names if name not in taken]
+        if not features and not ask.featureless:
+            raise DataError("no column is left as a feature", f"the columns are {shown(names)}")
+        return features
+    missing = [name for name in ask.wanted if name not in names]
+    if len(missing) == 1:
+        find_column(missing[0], names)
+    if missing:
+        raise DataError(
+            f"{len(missing)} columns are missing: {shown(missing)}",
+            f"the columns are {shown(names)}",
+        )
+    return list(ask.wanted)
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def read(path: Path, ask: Request) -> Table:
+    """Read whatever lies at `path`."""
+    with reporting(path):
+        ask.check()
+        if path.is_dir():
+            from ruleout.datasets.image_folders import read_folder
+
+            return read_folder(path, ask)
+        check_file(path)
+        if not (ask.size is None and ask.labels_file is None and ask.files is None):
+            raise DataError("this is a file", "only a folder of images takes a size and labels")
+        if path.suffix.lower() == ".npz":
+            from ruleout.datasets.npz import read_archive
+
+            return read_archive(path, ask)
+        return _read(path, ask)
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Name the file in errors, and put what the system says into a sentence."""
+    try:
+        with naming(path):
+            yield
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be read ({error.strerror or error})",
+            "check its permissions",
+            file=path,
+        ) from None
+
+
+def check_file(path: Path) -> None:
+    """Raise unless this is a file of a kind that can be read."""
+    if suffix_of(path) not in SUFFIXES:
+        kinds = f"use {', '.join(SUFFIXES)}, or a folder of images"
+        raise DataError(f"unknown file type {path.suffix!r}", kinds)
+    if not os.path.lexists(path):
+        folder = path.parent
+        if not folder.is_dir():
+            raise DataError("there is no such file", f"the folder {folder} does not exist either")
+        names = sorted(entry.name for entry in folder.iterdir())
+        raise DataError("there is no such file", nearest(path.name, names, "check the name"))
+    if not path.is_file():
+        raise DataError("this is not a file", "give the name of a file")
+
+
+def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) -> Columns:
+    """Read the columns that `choosing` picks and those that hold labels or names."""
+    from ruleout.labels.column_files import read_columns  # late: it loads pyarrow
+
+    check_file(path)
+    if path.suffix.lower() == ".npz":
+        raise DataError("an NPZ file has no columns", "use .csv, .tsv, .parquet or .jsonl")
+    columns = read_columns(path, choosing, ask.held, raw=raw)
+    if not columns.rows:
+        raise DataError("the file has no rows", "give at least one")
+    return columns
+
+
+def _read(path: Path, ask: Request) -> Table:
+    if ask.reading is not None and ask.reading.get("kind") != "columns":
+        raise DataError("this is a table, and images are wanted", "give a folder of images")
+    header: list[str] = []
+
+    def choosing(names: list[str]) -> list[str]:
+        header.extend(names)
+        return choose(names, ask)
+
+    columns = columns_of(path, ask, choosing)
+    x, coarse = to_matrix(columns.features)
+    sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
+    if "" in header and ask.wanted is None:
+        notes.append("A column without a name, such as a saved index, is left out.")
+    if coarse:
+        notes.append(
+            f"The columns {shown(coarse)} hold whole numbers above 16,777,216, which lose their "
+            "last digits as float32. Ignore them if they are ids or dates."
+        )
+    features = tuple(columns.features.column_names)
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Table(
+        x=x if features else np.empty((columns.rows, 0), np.float32),
+        shape=(len(features),),
+        features=features,
+        sets=sets,
+        labels=labels,
+        classes=classes,
+        row_names=None if ask.names is None else row_names(columns.cells[ask.names], ask.names),
+        source=path,
+        sha256=digest,
+        reading={"kind": "columns", "features": list(features)},
+        notes=tuple(notes),
+    )
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
+    """Return float32 ``[n, d]`` and the names of columns whose numbers lose digits in it."""
+    from ruleout.labels.column_files import numbers
+
+    x = np.empty((table.num_rows, table.num_columns), np.float32)
+    coarse = []
+    for place, name in enumerate(table.column_names):
+        values = numbers(table.column(place))
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+        if not math.isfinite(high - low) or max(-low, high) > _MOST:
+            raise _bad_cells(table.column(place), values, name)
+        x[:, place] = values
+        if max(-low, high) > _EXACT and _loses(values, x[:, place]):
+            coarse.append(name)
+    return x, coarse
+
+
+def _loses(values: NDArray[np.float64], held: NDArray[np.float32]) -> bool:
+    """Tell whether these are whole numbers that float32 does not hold exactly."""
+    return bool((values == np.rint(values)).all() and (values != held).any())
+
+
+def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
+    """Build the error for cells that are empty, infinite, too large, or no numbers."""
+    from ruleout.labels.column_files import shown_cell
+
+    rows = np.flatnonzero(~(np.abs(values) <= _MOST)).tolist()
+    value, remedy = values[rows[0]], "fill it in, drop the row, or ignore the column"
+    if math.isinf(value):
+        problem = "the cell is infinite"
+    elif not math.isnan(value):
+        problem, remedy = f"{value:g} is too large for float32", "scale the column"
+    elif found := shown_cell(column, rows[0]):
+        problem = f"{found} is not a number"
+        remedy = f"ignore the column (--ignore {name}) or turn it into numbers"
+    else:
+        problem = "the cell is empty"
+    error = DataError(problem, remedy, column=name)
+    error.rows = rows
+    return error
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def labelled(
+    cells: Mapping[str, Cells], inside: Any, ask: Request
+) -> tuple[LabelSets | None, NDArray[Any] | None, tuple[ClassName, ...] | None, list[str]]:
+    """Return what was asked for: sets, labels, their classes, and notes about them."""
+    if not ask.named:
+        return None, None, None, []
+    from ruleout.labels.files import build, settle  # late: it loads pyarrow
+
+    guessed = inside is None and ask.classes is None
+    classes = _seen(cells, ask) if guessed else settle(inside, ask.classes)
+    sets = labels = None
+    if ask.excluded is not None:
+        full = {"full": "if there are more classes, name them all with --classes"}
+        sets = build(
+            cells[ask.excluded], classes, ask.excluded, ask.unlabelled, **full if guessed else {}
+        )
+    if ask.label is not None:
+        labels = _labels(cells[ask.label], classes, ask.label)
+    return sets, labels, classes, [guess_note(classes)] if guessed else []
+
+
+def row_names(cells: Iterable[Any], column: str) -> tuple[str, ...]:
+    """Return the names of the rows as text; each occurs once."""
+    seen: dict[str, None] = {}
+    for row, cell in enumerate(cells):
+        name = "" if cell is None else str(cell)
+        if not name or name in seen:
+            problem = f"the name {brief(name)} appears twice" if name else "the name is empty"
+            raise DataError(problem, "give every row a name of its own", row=row, column=column)
+        seen[name] = None
+    return tuple(seen)
+
+
+def guess_note(classes: tuple[ClassName, ...]) -> str:
+    """Say that the class list is only what was seen."""
+    return (
+        f"The classes are those seen in the data, {shown(classes)}: a class that never occurs "
+        "there is missing. Name all with --classes."
+    )
+
+
+def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:
+    """Sort the names that occur; names that are all whole numbers become such."""
+    from ruleout.labels.files import names_in
+
+    names: set[str] = set()
+    if ask.excluded is not None:
+        for value in cells[ask.excluded].values:
+            with suppress(LabelError):  # a cell that holds no names is reported later
+                names.update(str(name).strip() for name in names_in(value) if _is_name(name))
+        _check_separator(names)
+    if ask.label is not None:
+        labels = map(_plain, cells[ask.label].values)
+        names.update(str(name).strip() for name in labels if _is_name(name))
+    names.discard("")
+    if len(names) < 2:
+        raise DataError(
+            f"{len(names)} class name(s) occur in the data",
+            "name all classes with classes=[...] (--classes cat,dog,bird)",
+            column=" and ".join(ask.named),
+        )
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", name) for name in names):
+        return class_names(sorted(int(name) for name in names))
+    return class_names(sorted(names))
+
+
+def _check_separator(names: set[str]) -> None:
+    """Raise if names look like lists that are separated by something else than ``|``."""
+    parts = {name: [part.strip() for part in re.split("[,;]", name)] for name in names}
+    times = Counter(part for split_up in parts.values() for part in set(split_up))
+    for name in sorted(names):
+        if len(parts[name]) > 1 and any(times[part] > 1 for part in parts[name] if part):
+            raise DataError(
+                f"{brief(name)} looks like several class names",
+                "separate class names by |, or name all classes with classes=[...]",
+            )
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, (str, int)) and not isinstance(name, bool)
+
+
+def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
+    """Return the class name of each row."""
+    places: dict[object, int] = {str(name): place for place, name in enumerate(classes)}
+    values = [_plain(value) for value in cells.values]
+    codes = np.array(
+        [places.get(str(value).strip(), -1) if _is_name(value) else -1 for value in values], np.intp
+    )
+    if (codes < 0).any():
+        bad = np.flatnonzero(codes < 0).tolist()
+        error: InputError = unknown(values[bad[0]], classes, column=column)
+        if values[bad[0]] in (None, ""):
+            error = DataError(
+                "the cell is empty", "fill in the label or drop the row", column=column
+            )
+        error.rows = cells.rows(bad)
+        raise error
+    codes = codes if cells.codes is None else codes[cells.codes]
+    return np.asarray(np.array(classes)[codes])
+
+
+def _plain(value: object) -> object:
+    """Write true and 1.0 the way other files do: ``true`` and ``1``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# ---------------------------------------------------------------------- drawing
+
+
+def redraw(
+    path: Path,
+    out: Path,
+    ask: Request,
+    *,
+    law: Law,
+    seed: Seed,
+    keep_label: bool,
+    sets_only: bool,
+) -> tuple[LabelSets, tuple[str, ...]]:
+    """Draw, write, and return the sets with the notes of reading."""
+    suffix, label = out.suffix.lower(), str(ask.label)
+    _check_out(path, out, suffix)
+    if path.suffix.lower() == ".npz" or (suffix == ".npz" and not sets_only):
+        table = read(path, replace(ask, featureless=sets_only))
+        columns = _of_numbers(table, label)
+    else:
+        table, columns = _of_columns(path, ask, raw=suffix in (".csv", ".tsv"))
+    sets = draw(table.labels, table.classes or (), law, seed)
+    if sets_only:
+        sets.write(out)
+    elif suffix == ".npz":
+        _write_npz(table, sets, out, label if keep_label else None)
+    elif columns is None:
+        raise DataError("images go into .npz", "write .npz, or use --sets-only", file=out)
+    else:
+        from ruleout.labels.column_files import write_columns
+
+        drawn = _replaced(columns, label, sets, keep_label, path)
+        write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)
+    return sets, table.notes
+
+
+def _check_out(path: Path, out: Path, suffix: str) -> None:
+    if suffix not in SUFFIXES:
+        raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
+    if out.exists() and path.exists() and out.samefile(path):
+        raise DataError("this file is to be read and written", "give another name", file=out)
+
+
+def _write_npz(table: Table, sets: LabelSets, path: Path, label: str | None) -> None:
+    """Write x, the packed sets with their class list, and the true labels if they have a name."""
+    from ruleout.labels.files import npz_arrays
+
+    arrays: dict[str, Any] = {"x": table.x.reshape(len(table), *table.shape)}
+    if table.features:
+        arrays["features"] = np.array(table.features)
+    if label is not None:
+        arrays[label] = table.labels
+    with atomic_write(path) as out:
+        np.savez(out, **arrays | npz_arrays(sets))
+
+
+def _of_numbers(table: Table, label: str) -> pa.Table | None:
+    """Return the columns of an array, the label last; None for images."""
+    import pyarrow as pa
+
+    if len(table.shape) > 1:
+        return None
+    columns = {name: table.x[:, place] for place, name in enumerate(table.features)}
+    return pa.table({**columns, label: table.labels})
+
+
+def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
+    """Read all columns of a table, or of the label file of a folder, whatever they hold."""
+    import pyarrow as pa
+
+    from ruleout.datasets.image_folders import label_file
+
+    order: list[str] = []
+
+    def everything(names: list[str]) -> list[str]:
+        choose(names, replace(ask, featureless=True))
+        order.extend(names)
+        return [name for name in names if name != ask.label]
+
+    with reporting(path):
+        file = label_file(path, ask) if path.is_dir() else path
+    with reporting(file):
+        found = columns_of(file, ask, everything, raw=raw)
+        _, labels, classes, notes = labelled(found.cells, found.classes, ask)
+    table = Table(
+        x=np.empty((found.rows, 0), np.float32),
+        shape=(0,),
+        features=(),
+        labels=labels,
+        classes=classes,
+        source=file,
+        sha256="",
+        notes=tuple(notes),
+    )
+    label = pa.field(str(ask.label), pa.array(labels).type)
+    return table, found.features.append_column(label, pa.array(labels)).select(order)
+
+
+def _replaced(
+    columns: pa.Table, label: str, sets: LabelSets, keep_label: bool, path: Path
+) -> pa.Table:
+    """Put a list column in the place of the label, or behind it."""
+    import pyarrow as pa
+
+    from ruleout.labels.files import name_lists
+
+    if COLUMN in columns.column_names and (keep_label or label != COLUMN):
+        raise DataError(
+            f"there is a column {COLUMN!r} already", "rename it, or use --sets-only", file=path
+        )
+    lists, place = (
+        pa.array(sets.to_lists(), name_lists(sets.classes)),
+        columns.column_names.index(label),
+    )
+    if keep_label:
+        return columns.add_column(place + 1, COLUMN, lists)
+    return columns.set_column(place, COLUMN, lists)

@@ -111,21 +111,21 @@ def equal(a: Bits, b: Bits) -> bool:
     return a.shape == b.shape and all(np.array_equal(a[piece], b[piece]) for piece in pieces)
 
 
-def check_rows(bits: Bits, k: int, *, unlabelled: bool) -> None:
+def check_rows(
+    bits: Bits, k: int, *, unlabelled: bool, full: str = "leave at least one class as a candidate"
+) -> None:
     """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
     sizes = count(bits)
     if (sizes == k).any():
-        raise LabelError(
-            "every class is ruled out",
-            "leave at least one class as a candidate",
-            row=int(np.argmax(sizes == k)),
-        )
+        raise _in_rows(LabelError("every class is ruled out", full), sizes == k)
     if not unlabelled and (sizes == 0).any():
-        raise LabelError(
-            "nothing is ruled out",
-            "rule out at least one class, drop the row, or pass unlabelled=True",
-            row=int(np.argmax(sizes == 0)),
-        )
+        remedy = "rule out at least one class, drop the row, or pass unlabelled=True"
+        raise _in_rows(LabelError("nothing is ruled out", remedy), sizes == 0)
+
+
+def _in_rows(error: LabelError, where: NDArray[np.bool_]) -> LabelError:
+    error.rows = np.flatnonzero(where).tolist()
+    return error
 
 
 def is_table(source: Any) -> bool:
@@ -246,7 +246,7 @@ def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[li
 
 
 def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bits:
-    """Pack rows of class positions; a class may stand in a row only once."""
+    """Pack rows of class positions; a class may occur in a row only once."""
     stream, k, done = iter(rows), len(classes), 0
     blocks = []
     while block := list(islice(stream, chunk_rows(k))):
@@ -260,7 +260,7 @@ def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bit
             place = int(np.argmax(repeated))
             twice = next(code for code in block[place] if block[place].count(code) > 1)
             raise LabelError(
-                f"class {brief(classes[twice])} stands twice",
+                f"class {brief(classes[twice])} appears twice",
                 "name each class once",
                 row=done + place,
             )

@@ -59,7 +59,7 @@ def class_names(classes: Classes) -> tuple[ClassName, ...]:
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise LabelError(
-            f"class name {brief(twice)} stands twice in classes", "name each class once"
+            f"class name {brief(twice)} appears twice in classes", "name each class once"
         )
     return names
 

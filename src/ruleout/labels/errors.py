@@ -1,18 +1,16 @@
-"""Errors about what users hand in: what is wrong, where, and how to mend it."""
+"""Errors about what users hand in: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["InputError", "LabelError", "brief", "nearest"]
-
 
 class InputError(ValueError):
-    """Input that cannot be used: what is wrong, where, and how to mend it.
+    """Input that cannot be used: what is wrong, where, and how to fix it.
 
     Parameters
     ----------
@@ -22,13 +20,15 @@ class InputError(ValueError):
         What the reader can do about it.
     file, row, column, line
         Where it is. ``row`` counts from 0, as in ``sets[row]``; ``line`` counts from 1, as
-        editors do.
+        editors do, and is what a reader of a text file sees.
 
     Examples
     --------
     >>> str(InputError("unknown class 'catt'", "did you mean 'cat'?", row=3))
     "row 3: unknown class 'catt'; did you mean 'cat'?"
     """
+
+    SHOWN = 5  # rows that a sentence names
 
     def __init__(
         self,
@@ -41,20 +41,32 @@ class InputError(ValueError):
         line: int | None = None,
     ) -> None:
         self.problem, self.remedy = problem, remedy
-        self.file, self.row, self.column, self.line = file, row, column, line
+        self.file, self.column = file, column
+        self.rows: Sequence[int] = [] if row is None else [row]  # all that cannot be used
+        self.lines: Sequence[int] = [] if line is None else [line]  # of the first of them
         super().__init__(problem, remedy)
 
+    @property
+    def row(self) -> int | None:
+        """The first row that cannot be used."""
+        return self.rows[0] if self.rows else None
+
+    @property
+    def line(self) -> int | None:
+        """The line of that row in a text file."""
+        return self.lines[0] if self.lines else None
+
     def __str__(self) -> str:
-        line = "" if self.line is None else f"line {self.line}"
-        row = "" if self.row is None else f"row {self.row}"
-        if row and line:
-            row, line = f"{row} ({line})", ""
-        column = "" if self.column is None else f"column {self.column!r}"
-        file = "" if self.file is None else str(self.file)
-        where = ", ".join(part for part in (file, row, line, column) if part)
-        return (
-            f"{where}: {self.problem}; {self.remedy}" if where else f"{self.problem}; {self.remedy}"
-        )
+        what, places = ("line", self.lines) if self.lines else ("row", self.rows)
+        where = [] if self.file is None else [str(self.file)]
+        where += [f"{what} {places[0]}"] if places else []
+        where += [] if self.column is None else [f"column {self.column!r}"]
+        sentence = f"{self.problem}; {self.remedy}"
+        if len(self.rows) > 1:
+            more = ", …" if len(self.rows) > self.SHOWN else ""
+            listed = ", ".join(str(place) for place in places[: self.SHOWN])
+            sentence += f" ({len(self.rows):,} rows: {what}s {listed}{more})"
+        return f"{', '.join(where)}: {sentence}" if where else sentence
 
 
 class LabelError(InputError):

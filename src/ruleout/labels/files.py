@@ -1,4 +1,4 @@
-"""Label sets on disk: CSV, JSONL, Parquet and NPZ, by suffix.
+"""Label sets on disk: CSV, TSV, JSONL, Parquet and NPZ, by suffix.
 
 Every format carries the class list, so that a class nobody ever ruled out is not lost. Files that
 other programs wrote carry none; then `classes=` says what the classes are.
@@ -9,121 +9,229 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
-from ruleout.labels.classes import Classes
-from ruleout.labels.errors import InputError, LabelError
+from ruleout.labels.classes import Classes, ClassName, agree, class_names, unknown
+from ruleout.labels.column_files import Cells, read_columns, write_columns
+from ruleout.labels.errors import InputError, LabelError, brief
 from ruleout.labels.row_files import (
     COLUMN,
-    META,
-    Row,
-    build,
-    find,
-    listed,
+    SUFFIXES,
+    find_column,
+    naming,
     parse_json,
-    read_csv,
-    read_jsonl,
-    settle,
     split,
-    write_csv,
-    write_jsonl,
+    suffix_of,
 )
 from ruleout.labels.sets import LabelSets
 
-Reader: TypeAlias = Callable[[Path, Classes | None, str, bool], LabelSets]
-Writer: TypeAlias = Callable[[LabelSets, IO[bytes]], None]
+_RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
+_PIECE = 1 << 24  # bytes read at a time
 
 
 def read(
     path: str | Path,
     *,
     classes: Classes | None = None,
-    column: str = "excluded",
+    column: str = COLUMN,
     unlabelled: bool = False,
 ) -> LabelSets:
     """Read label sets; the suffix says how."""
     file = Path(path)
-    reader, _ = _by_suffix(file)
-    try:
-        return reader(file, classes, column, unlabelled)
-    except LabelError as error:
-        error.file = file
-        raise
+    _check_suffix(file)
+    with naming(file):
+        if suffix_of(file) == ".npz":
+            with npz_file(file) as archive:
+                return npz_sets(archive, classes, column, unlabelled)
+
+        def no_features(names: list[str]) -> list[str]:
+            if names:  # of JSONL without rows there are none
+                find_column(column, names)
+            return []
+
+        found = read_columns(file, no_features, [column])
+        names = settle(found.classes, classes)
+        return build(found.cells[column], names, column, unlabelled)
 
 
 def write(sets: LabelSets, path: str | Path) -> None:
     """Write label sets; the suffix says how. The file appears whole or not at all."""
-    _, writer = _by_suffix(Path(os.path.realpath(path)))  # of what a link leads to
-    with atomic_write(path) as out:
-        writer(sets, out)
+    file = Path(os.path.realpath(path))  # of what a link leads to
+    _check_suffix(file)
+    if file.suffix.lower() == ".npz":
+        with atomic_write(file) as out:
+            np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
+        return
+    schema = pa.schema([(COLUMN, name_lists(sets.classes))])
+    batches = (
+        pa.record_batch([pa.array(sets[piece].to_lists(), schema.types[0])], schema=schema)
+        for piece in bits.chunks(*sets.shape)
+    )
+    write_columns(file, schema, batches, sets.classes)
 
 
-def _by_suffix(file: Path) -> tuple[Reader, Writer]:
-    suffix = file.suffix.lower()
-    if suffix not in SUFFIXES:
+def name_lists(classes: tuple[ClassName, ...]) -> pa.DataType:
+    """Return the type of a column that holds lists of class names."""
+    return pa.list_(pa.string() if isinstance(classes[0], str) else pa.int64())
+
+
+def _check_suffix(file: Path) -> None:
+    known = (*SUFFIXES, ".npz")
+    if suffix_of(file) not in known:
         raise LabelError(
-            f"unknown file type {suffix!r}", f"use one of {', '.join(SUFFIXES)}", file=file
+            f"unknown file type {file.suffix.lower()!r}",
+            f"use one of {', '.join(known)}",
+            file=file,
         )
-    return SUFFIXES[suffix]
 
 
-_RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
-_PIECE = 1 << 24  # bytes read at a time
+# ---------------------------------------------------------------------- names
 
 
-def read_npz(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
-    """Read what :func:`write_npz` wrote, or any archive with a 0/1 array named like `column`."""
-    with opened(file) as archive:
-        return read_sets(archive, wanted, column, unlabelled)
+def settle(inside: Any, wanted: Classes | None) -> tuple[ClassName, ...]:
+    """Return the class list of the file, or the one asked for; the two must not differ."""
+    if inside is None:
+        if wanted is None:
+            raise LabelError(
+                "the file does not say what the classes are",
+                "pass classes=[...] with every class name",
+            )
+        return class_names(wanted)
+    if not isinstance(inside, list):
+        raise LabelError("the file's class list is not a list", "fix it, or write the file again")
+    found = class_names(inside)
+    return found if wanted is None else agree(found, wanted)
+
+
+def build(
+    cells: Cells,
+    classes: tuple[ClassName, ...],
+    column: str,
+    unlabelled: bool,
+    *,
+    full: str = "leave at least one class as a candidate",
+) -> LabelSets:
+    """Build label sets from cells of names; each text is read once, however often it occurs.
+
+    `full` is the remedy where every class is ruled out.
+    """
+    names: dict[Any, int] = {name: code for code, name in enumerate(classes)}
+    if isinstance(classes[0], int):  # in text files whole numbers are text
+        names.update((str(name), code) for code, name in enumerate(classes))
+    faults: list[tuple[int, LabelError]] = []
+
+    def codes() -> Iterator[list[int]]:
+        for place, value in enumerate(cells.values):
+            try:
+                yield _codes(names_in(value, unlabelled), names, classes)
+            except LabelError as error:
+                faults.append((place, error))
+                yield []
+
+    packed = bits.pack_codes(codes(), classes)
+    try:
+        if faults:
+            faults[0][1].rows = [place for place, _ in faults]
+            raise faults[0][1]
+        bits.check_rows(packed, len(classes), unlabelled=unlabelled, full=full)
+    except LabelError as error:
+        error.column, error.rows = column, cells.rows(error.rows)
+        raise
+    sets = LabelSets._trusted(packed, classes)
+    return sets if cells.codes is None else sets[cells.codes]
+
+
+def names_in(value: Any, unlabelled: bool = True) -> list[Any]:
+    """Return the names in a cell: text separated by ``|``, a list, or one whole number."""
+    if isinstance(value, str):
+        return split(value)
+    if value is None and unlabelled:
+        return []
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    if not isinstance(value, list):
+        found = "nothing" if value is None else brief(value)
+        raise LabelError(f"the row holds {found}, not a list", "give class names")
+    return value
+
+
+def _codes(labels: list[Any], names: dict[Any, int], classes: tuple[ClassName, ...]) -> list[int]:
+    found = [names.get(label, -1) if type(label) is str else -1 for label in labels]
+    if -1 in found:  # whole numbers, spaces around names, or a fault
+        found = [_lookup(label, names, classes) for label in labels]
+    if len(set(found)) < len(found):
+        twice = next(code for code in found if found.count(code) > 1)
+        raise LabelError(f"class {brief(classes[twice])} appears twice", "name each class once")
+    return found
+
+
+def _lookup(label: Any, names: dict[Any, int], classes: tuple[ClassName, ...]) -> int:
+    code = None
+    if isinstance(label, str):
+        code = names.get(label, names.get(label.strip()))
+    elif isinstance(label, int) and not isinstance(label, bool):
+        code = names.get(label)
+    if code is None:
+        error = unknown(label, classes)
+        if isinstance(label, str) and any(
+            part.strip() in names for part in re.split("[,;/]", label)
+        ):
+            error.remedy = "separate class names by |"
+        raise error
+    return code
+
+
+# ---------------------------------------------------------------------- NPZ
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[zipfile.ZipFile]:
+def npz_file(file: Path) -> Iterator[zipfile.ZipFile]:
     """Open an archive; whatever is wrong with it becomes one sentence."""
     with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
         try:
             with zipfile.ZipFile(stream) as archive:
                 yield archive
-        except InputError:
+        except (InputError, MemoryError):
             raise
         except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
             raise LabelError("this is not a readable NPZ file", "write it again") from None
 
 
-def names_in(archive: zipfile.ZipFile) -> list[str]:
+def npz_names(archive: zipfile.ZipFile) -> list[str]:
     """Return the names of the arrays."""
     return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
 
 
-def read_sets(
+def npz_sets(
     archive: zipfile.ZipFile, wanted: Classes | None, column: str, unlabelled: bool
 ) -> LabelSets:
     """Read the packed bits, or a 0/1 array named like `column`, with the class list beside it."""
-    names = names_in(archive)
+    names = npz_names(archive)
     if {"packed", "meta"} <= set(names):
-        meta = parse_json(member(archive, "meta").tobytes())
+        meta = parse_json(npz_array(archive, "meta").tobytes())
         inside = meta.get("classes") if isinstance(meta, dict) else meta
-        return LabelSets.from_packed(member(archive, "packed"), settle(inside, wanted), unlabelled)
-    find(column, names)
-    own = member(archive, "classes").tolist() if "classes" in names else None
+        packed = npz_array(archive, "packed")
+        return LabelSets.from_packed(packed, settle(inside, wanted), unlabelled)
+    find_column(column, names)
+    own = npz_array(archive, "classes").tolist() if "classes" in names else None
     classes = wanted if own is None else settle(own, wanted)
-    return LabelSets(member(archive, column), classes, unlabelled=unlabelled)
+    return LabelSets(npz_array(archive, column), classes, unlabelled=unlabelled)
 
 
-def member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Read one array after its header, its size and the archive agree with each other."""
+def npz_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """Read one array without pickles, after its header, its size and the archive agree."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
         version = npy.read_magic(stream)
@@ -145,64 +253,7 @@ def member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def write_npz(sets: LabelSets, out: IO[bytes]) -> None:
-    """Write ``packed`` (uint8) and ``meta`` (JSON as bytes)."""
+def npz_arrays(sets: LabelSets) -> dict[str, NDArray[Any]]:
+    """Return what an archive holds of label sets: ``packed``, and ``meta`` (JSON as bytes)."""
     meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
-    np.savez(out, packed=sets.packed, meta=np.frombuffer(meta.encode(), np.uint8))
-
-
-def read_parquet(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
-    """Read a list column of names, or a text column of names separated by ``|``."""
-    with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
-        try:
-            table = pq.ParquetFile(stream, page_checksum_verification=True)
-            kind = table.schema_arrow.field(find(column, table.schema_arrow.names)).type
-            if not _holds_names(kind):
-                raise LabelError(
-                    f"the column holds {kind}", "give lists of class names", column=column
-                )
-            meta = (table.schema_arrow.metadata or {}).get(META)
-            classes = settle(None if meta is None else parse_json(meta), wanted)
-            return build(_values(table, column), classes, column, unlabelled)
-        except (pa.ArrowException, OSError, UnicodeDecodeError):
-            raise LabelError("this is not a readable Parquet file", "write it again") from None
-
-
-def _holds_names(kind: pa.DataType) -> bool:
-    """Accept text, lists of text or whole numbers, and dictionary forms of these."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        kind = kind.value_type
-        if pa.types.is_integer(kind) or pa.types.is_null(kind):
-            return True
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return any(
-        test(kind)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
-
-
-def _values(table: pq.ParquetFile, column: str) -> Iterator[Row]:
-    row = 0
-    for batch in table.iter_batches(batch_size=8192, columns=[column]):
-        for value in batch.column(0).to_pylist():
-            names = split(value) if isinstance(value, str) else value
-            yield None, listed(names, row=row, column=column)
-            row += 1
-
-
-def write_parquet(sets: LabelSets, out: IO[bytes]) -> None:
-    """Write one list column."""
-    kind = pa.list_(pa.string() if isinstance(sets.classes[0], str) else pa.int64())
-    schema = pa.schema([(COLUMN, kind)], metadata={META: json.dumps(sets.classes).encode()})
-    with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
-        for piece in bits.chunks(*sets.shape):
-            rows = pa.array(sets[piece].to_lists(), kind)
-            table.write_batch(pa.record_batch([rows], schema=schema))
-
-
-SUFFIXES: dict[str, tuple[Reader, Writer]] = {
-    ".csv": (read_csv, write_csv),
-    ".jsonl": (read_jsonl, write_jsonl),
-    ".parquet": (read_parquet, write_parquet),
-    ".npz": (read_npz, write_npz),
-}
+    return {"packed": sets.packed, "meta": np.frombuffer(meta.encode(), np.uint8)}

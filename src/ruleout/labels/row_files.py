@@ -1,109 +1,258 @@
-"""What all files of names share: settle the class list, look names up, place the first fault."""
+"""Files of rows (CSV, TSV, JSONL, Parquet) read row by row, each with its line for errors.
+
+Label sets, tables, items to label and imported answers are all read here; what only needs columns
+is read faster by :mod:`ruleout.labels.column_files`, and comes here to find the line of a fault.
+"""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import math
+import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from ruleout.labels.bits import pack_codes
-from ruleout.labels.classes import Classes, ClassName, agree, class_names, shown, unknown
-from ruleout.labels.errors import LabelError, brief, nearest
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.classes import ClassName, shown
+from ruleout.labels.errors import InputError, LabelError, brief, nearest
 
-COLUMN = "excluded"  # the column that `write` makes and `read` looks for
-FULL = "every class is ruled out"
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+COLUMN = "excluded"  # the column of label sets in our own files
+MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
+META = b"ruleout.classes"  # where the schema of our Parquet files holds it
 
-Row: TypeAlias = tuple[int | None, list[Any]]  # the line where a text file has one, and the names
+Row: TypeAlias = tuple[int | None, dict[str, Any]]  # its line in a text file, and its cells
 
 
-def settle(inside: Any, wanted: Classes | None) -> tuple[ClassName, ...]:
-    """Return the class list of the file, or the one asked for; the two must not differ."""
-    if inside is None:
-        if wanted is None:
+def suffix_of(file: Path) -> str:
+    """Return what says how to read the file: ``.csv`` of ``a.CSV`` and of ``a.csv.gz``."""
+    suffixes = [suffix.lower() for suffix in file.suffixes[-2:]]
+    if suffixes[-1:] == [".gz"] and suffixes[0] in (".csv", ".tsv", ".jsonl"):
+        return suffixes[0]
+    return file.suffix.lower()
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Put the file, and the line of a row, into errors that do not name one."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None:
+            error.file = file
+            if error.rows and error.line is None:
+                error.lines = lines_of(file, error.rows[: error.SHOWN])
+        raise
+    except MemoryError:
+        raise LabelError(
+            "this machine has too little memory to read it", "read a part of it", file=file
+        ) from None
+
+
+def lines_of(file: Path, rows: Sequence[int]) -> list[int]:
+    """Return the lines of rows, given in rising order; none where a file has no lines."""
+    try:
+        if suffix_of(file) == ".jsonl":
+            numbered: Iterator[Any] = json_rows(file)[1]
+        elif suffix_of(file) in (".csv", ".tsv"):
+            numbered = csv_rows(file)[1]
+        else:
+            return []
+        first = enumerate(islice(numbered, rows[-1] + 1))
+        return [line for row, (line, _) in first if row in rows]
+    except (InputError, OSError):
+        return []
+
+
+def check_memory(*sizes: int) -> None:
+    """Raise if float32 of these sizes cannot fit into this machine."""
+    need = 4 * math.prod(sizes)
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need > have:
+        times = " × ".join(f"{size:,}" for size in sizes)
+        raise LabelError(
+            f"{times} numbers take {need / 1e9:.0f} GB, this machine has {have / 1e9:.0f} GB",
+            "read a part of it",
+        )
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def read_rows(file: str | Path) -> Iterator[Row]:
+    """Yield the rows of a file; the suffix says how to read it.
+
+    Class lists that files of this package carry are left out. Cells of CSV and TSV files are
+    texts; other files keep their types.
+    """
+    path = Path(file)
+    readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+    reader = readers.get(suffix_of(path))
+    if reader is None:
+        raise LabelError(
+            f"unknown file type {path.suffix!r}", f"use one of {', '.join(readers)}", file=path
+        )
+    with naming(path):
+        yield from reader(path)
+
+
+def _csv(file: Path) -> Iterator[Row]:
+    header, rows = csv_rows(file, blank_rows=False)
+    check_unique(header, line=1)
+    places = [(place, name) for place, name in enumerate(header) if not name.startswith(MARK)]
+    for line, cells in rows:
+        yield line, {name: cells[place] for place, name in places}
+
+
+def _jsonl(file: Path) -> Iterator[Row]:
+    return json_rows(file)[1]
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    from ruleout.labels.column_files import parquet_file  # late: it loads pyarrow
+
+    with parquet_file(file) as table:
+        check_unique(table.schema_arrow.names)
+        for batch in table.iter_batches(batch_size=1024):
+            yield from ((None, cells) for cells in batch.to_pylist())
+
+
+def text_lines(file: Path) -> Iterator[str]:
+    """Yield lines with their endings, of a gzip file too; refuse what is not UTF-8 text."""
+    opener: Any = gzip.open if file.suffix.lower() == ".gz" else open
+    with opener(file, "rt", encoding="utf-8-sig", newline="") as stream:
+        try:
+            yield from stream
+        except UnicodeDecodeError:
+            raise LabelError("this is not UTF-8 text", "save the file as UTF-8") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise LabelError("this is not a readable gzip file", "write it again") from None
+
+
+def csv_rows(
+    file: Path, *, blank_rows: bool = True
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the header, and the line and cells of every row, all as wide as the header.
+
+    A blank line is not a row; in a file of one column it is an empty cell, unless nothing follows
+    it or `blank_rows` is False.
+    """
+    lines = _csv_lines(file)
+    _, header = next(lines, (0, None))
+    if header is None:
+        raise LabelError("the file is empty", "give a first line that names the columns")
+    if not header:
+        raise LabelError("the first line is blank", "name the columns there", line=1)
+    return header, _full_rows(lines, len(header), blank_rows and len(header) == 1)
+
+
+def _csv_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
+    delimiter = "\t" if suffix_of(file) == ".tsv" else ","
+    table = csv.reader(text_lines(file), strict=True, delimiter=delimiter)
+    try:
+        for cells in table:
+            yield table.line_num, cells
+    except csv.Error as error:
+        raise LabelError(
+            f"this is not valid CSV ({error})", "fix the quotes", line=table.line_num
+        ) from None
+
+
+def _full_rows(
+    lines: Iterator[tuple[int, list[str]]], width: int, blank_rows: bool
+) -> Iterator[tuple[int, list[str]]]:
+    row, blank = 0, []
+    for line, cells in lines:
+        if not cells:
+            blank.append(line)
+            continue
+        if blank_rows:
+            yield from ((empty, [""]) for empty in blank)
+            row += len(blank)
+        blank = []
+        if len(cells) != width:
             raise LabelError(
-                "the file does not say what the classes are",
-                "pass classes=[...] with every class name",
+                f"the row has {len(cells)} cells where the header has {width}",
+                "give every row the same cells, and quote cells that hold the separator",
+                row=row,
+                line=line,
             )
-        return class_names(wanted)
-    if not isinstance(inside, list):
-        raise LabelError("the file's class list is not a list", "mend it, or write the file again")
-    found = class_names(inside)
-    return found if wanted is None else agree(found, wanted)
+        yield line, cells
+        row += 1
 
 
-def build(
-    rows: Iterable[Row], classes: tuple[ClassName, ...], column: str, unlabelled: bool
-) -> LabelSets:
-    """Build label sets from rows of names."""
-    names: dict[Any, int] = {name: code for code, name in enumerate(classes)}
-    if isinstance(classes[0], int):  # in text files whole numbers are text
-        names.update((str(name), code) for code, name in enumerate(classes))
-
-    def codes() -> Iterator[list[int]]:
-        for row, (line, labels) in enumerate(rows):
-            where = {"row": row, "line": line, "column": column}
-            found = [names.get(label, -1) if type(label) is str else -1 for label in labels]
-            if -1 in found:  # whole numbers, spaces around names, or a fault
-                found = [_lookup(label, names, classes, where) for label in labels]
-            _check(found, classes, unlabelled, where)
-            yield found
-
-    return LabelSets._trusted(pack_codes(codes(), classes), classes)
+def json_rows(file: Path) -> tuple[Any, Iterator[tuple[int, dict[str, Any]]]]:
+    """Return the class list if the first line holds one, and line and object of every row."""
+    objects = _json_objects(file)
+    first = list(islice(objects, 1))
+    inside = first.pop()[1]["classes"] if first and set(first[0][1]) == {"classes"} else None
+    return inside, chain(first, objects)
 
 
-def _lookup(
-    label: Any, names: dict[Any, int], classes: tuple[ClassName, ...], where: dict[str, Any]
-) -> int:
-    code = None
-    if isinstance(label, str):
-        code = names.get(label, names.get(label.strip()))
-    elif isinstance(label, int) and not isinstance(label, bool):
-        code = names.get(label)
-    if code is None:
-        error = unknown(label, classes, **where)
-        if isinstance(label, str) and any(
-            part.strip() in names for part in re.split("[,;/]", label)
-        ):
-            error.remedy = "separate class names by |"
-        raise error
-    return code
+def _json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, text in enumerate(text_lines(file), 1):
+        if text.strip():
+            value = parse_json(text, line=line)
+            if not isinstance(value, dict):
+                raise LabelError(
+                    f"the line holds {brief(value)}, not an object",
+                    'write lines like {"excluded": ["cat", "dog"]}',
+                    line=line,
+                )
+            yield line, value
 
 
-def _check(
-    found: list[int], classes: tuple[ClassName, ...], unlabelled: bool, where: dict[str, Any]
-) -> None:
-    if len(set(found)) < len(found):
-        twice = next(code for code in found if found.count(code) > 1)
-        raise LabelError(
-            f"class {brief(classes[twice])} stands twice", "name each class once", **where
-        )
-    if len(found) == len(classes):
-        raise LabelError(FULL, "leave at least one class as a candidate", **where)
-    if not found and not unlabelled:
-        raise LabelError(
-            "nothing is ruled out",
-            "rule out at least one class, drop the row, or pass unlabelled=True",
-            **where,
-        )
+def parse_json(text: str | bytes, **where: Any) -> Any:
+    """Read JSON, or say where it is broken."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise LabelError("this is not valid JSON", "fix or remove it", **where) from None
 
 
-def find(column: str, header: Sequence[str]) -> int:
-    """Return where `column` stands in the header."""
-    if column in header:
-        if header.count(column) > 1:
-            raise LabelError(f"column {column!r} stands twice", "name each column once")
-        return header.index(column)
-    if len(header) == 1 and column in re.split("[;\t]", header[0]):
-        raise LabelError(f"the header is {brief(header[0])}", "separate columns by commas")
-    say = f"the columns are {shown(header)}" if header else "the file is empty"
-    raise LabelError(f"there is no column {column!r}", nearest(column, header, say))
+# ---------------------------------------------------------------------- columns and cells
+
+
+def find_column(name: str, names: Sequence[str]) -> str:
+    """Return `name` if it is the name of one column, else say which may be meant."""
+    check_separator(names)
+    if name not in names:
+        say = f"the columns are {shown(names)}" if names else "the file has none"
+        raise LabelError(f"there is no column {name!r}", nearest(name, names, say))
+    check_unique([found for found in names if found == name])
+    return name
+
+
+def cell_of(cells: dict[str, Any], column: str, **where: Any) -> Any:
+    """Return the cell of a column, or say which column may be meant.
+
+    >>> cell_of({"text": "a"}, "text")
+    'a'
+    """
+    if column not in cells:
+        say = f"the columns are {shown(list(cells))}"
+        raise LabelError(f"there is no column {column!r}", nearest(column, cells, say), **where)
+    return cells[column]
+
+
+def check_separator(names: Sequence[str]) -> None:
+    if len(names) == 1 and re.search("[;\t]", names[0]):
+        remedy = "separate columns by commas, or by tabs in a file .tsv"
+        raise LabelError(f"the header is {brief(names[0])}", remedy)
+
+
+def check_unique(names: Sequence[str], **where: Any) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise LabelError(f"column {name!a} appears twice", "name each column once", **where)
+        seen.add(name)
 
 
 def split(cell: str) -> list[str]:
@@ -125,150 +274,3 @@ def split(cell: str) -> list[str]:
 def join(names: Iterable[ClassName]) -> str:
     """Write names as one cell, the way :func:`split` reads it."""
     return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
-
-
-def parse_json(text: str | bytes, **where: Any) -> Any:
-    """Read JSON, or say where it is broken."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise LabelError("this is not valid JSON", "mend or remove it", **where) from None
-
-
-def listed(value: Any, **where: Any) -> list[Any]:
-    """Return `value` if it is a list."""
-    if not isinstance(value, list):
-        found = "nothing" if value is None else brief(value)
-        raise LabelError(f"the row holds {found}, not a list", "give class names", **where)
-    return value
-
-
-META = b"ruleout.classes"
-MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
-_CELL = 131_072  # longest cell that Python's csv module reads
-
-
-def text_lines(file: Path) -> Iterator[str]:
-    """Yield lines with their endings; refuse what is not UTF-8 text."""
-    with open(file, encoding="utf-8-sig", newline="") as stream:
-        try:
-            yield from stream
-        except UnicodeDecodeError:
-            raise LabelError("this is not UTF-8 text", "save the file as UTF-8") from None
-
-
-def read_csv(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
-    """Read a CSV file whose column holds names separated by ``|``."""
-    table = csv.reader(text_lines(file), strict=True)
-    try:
-        header = next(table, [])
-        place = find(column, header)
-        lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
-        classes = settle(parse_json(lists[0], line=1) if lists else None, wanted)
-        return build(csv_cells(table, len(header), place), classes, column, unlabelled)
-    except csv.Error as error:
-        raise LabelError(
-            f"this is not valid CSV ({error})", "mend the quotes", line=table.line_num
-        ) from None
-
-
-def csv_cells(table: Any, width: int, place: int) -> Iterator[Row]:
-    """Yield the names in one column of each row; refuse rows that are not `width` cells wide."""
-    row, blank = 0, []
-    for cells in table:
-        line = table.line_num
-        if not cells:
-            blank.append(line)
-            continue
-        if width == 1:  # then an empty line is a row, unless nothing follows
-            yield from ((empty, []) for empty in blank)
-            row += len(blank)
-        blank = []
-        if len(cells) != width:
-            raise LabelError(
-                f"the row has {len(cells)} cells where the header has {width}",
-                "give every row the same cells, and quote cells that hold a comma",
-                row=row,
-                line=line,
-            )
-        yield line, split(cells[place])
-        row += 1
-
-
-def write_csv(sets: LabelSets, out: IO[bytes]) -> None:
-    """Write a column of names separated by ``|``, and an empty one named after the class list."""
-    with csv_writer(out) as table:
-        table.writerow([COLUMN, _short(MARK + json.dumps(sets.classes))])
-        for names in sets:
-            table.writerow([_short(join(names)), ""])
-
-
-@contextmanager
-def csv_writer(out: IO[bytes], delimiter: str = ",") -> Iterator[Any]:
-    """Yield a CSV writer whose lines end in a line feed, and which quotes both line ends.
-
-    Before Python 3.13 the csv module quotes only the line end that it writes itself.
-    """
-    text = TextIOWrapper(out, "utf-8", newline="")
-    yield csv.writer(_LineFeeds(text), lineterminator="\r\n", delimiter=delimiter)
-    text.detach()
-
-
-class _LineFeeds:
-    def __init__(self, text: TextIOWrapper) -> None:
-        self._text = text
-
-    def write(self, line: str) -> int:
-        return self._text.write(line.removesuffix("\r\n") + "\n")
-
-
-def _short(cell: str) -> str:
-    if len(cell) > _CELL:
-        raise LabelError(f"a cell would be {len(cell)} characters long", "write .npz instead")
-    return cell
-
-
-def read_jsonl(file: Path, wanted: Classes | None, column: str, unlabelled: bool) -> LabelSets:
-    """Read a JSONL file whose objects hold a list of names."""
-    objects = json_objects(file)
-    first, inside = list(_first(objects)), None
-    if first and "classes" in first[0][1] and column not in first[0][1]:
-        inside = first.pop()[1]["classes"]
-    classes = settle(inside, wanted)
-    return build(_values(chain(first, objects), column), classes, column, unlabelled)
-
-
-def json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the object of every line that is not blank, with the number of the line."""
-    for line, text in enumerate(text_lines(file), 1):
-        if text.strip():
-            value = parse_json(text, line=line)
-            if not isinstance(value, dict):
-                raise LabelError(
-                    f"the line holds {brief(value)}, not an object",
-                    'write lines like {"excluded": ["cat", "dog"]}',
-                    line=line,
-                )
-            yield line, value
-
-
-def _first(objects: Iterator[Any]) -> Iterator[Any]:
-    for item in objects:
-        yield item
-        return
-
-
-def _values(objects: Iterator[tuple[int, dict[str, Any]]], column: str) -> Iterator[Row]:
-    for row, (line, value) in enumerate(objects):
-        if column not in value:
-            say = f"the keys are {shown(list(value))}"
-            remedy = nearest(column, value, say)
-            raise LabelError(f"there is no key {column!r}", remedy, row=row, line=line)
-        yield line, listed(value[column], row=row, line=line, column=column)
-
-
-def write_jsonl(sets: LabelSets, out: IO[bytes]) -> None:
-    """Write an object with the class list, then an object per row."""
-    out.write(json.dumps({"classes": sets.classes}).encode() + b"\n")
-    for names in sets:
-        out.write(json.dumps({COLUMN: names}).encode() + b"\n")

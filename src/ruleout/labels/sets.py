@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import polars
     import scipy.sparse
 
-    from ruleout.labels.sets import LabelSets
-
 __all__ = ["LabelSets"]
 
 

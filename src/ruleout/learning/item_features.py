@@ -103,11 +103,8 @@ def _cells(
 
     The file they came from is not read again: it may hold the true class in another column.
     """
-    from ruleout.datasets.table_files import (
-        naming,
-        to_matrix,  # late: they load pyarrow
-    )
-    from ruleout.datasets.tables import Request, choose
+    from ruleout.datasets.tables import Request, choose, to_matrix
+    from ruleout.labels.row_files import naming
 
     if reading is not None and reading.get("kind") != "columns":
         raise InputError("the model reads images, and the items are rows", _REMEDY)

@@ -20,10 +20,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from ruleout.labels.classes import shown, unknown
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.row_files import parse_json, split
+from ruleout.labels.row_files import cell_of, naming, parse_json, read_rows, split
 from ruleout.web.answer_log import IMPORTED
 from ruleout.web.entities import Item, Kind
-from ruleout.web.items import column_of, placed, read_rows
 from ruleout.web.names import check_name, suggest
 from ruleout.web.spreadsheet import unescaped
 
@@ -45,7 +44,7 @@ def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str])
         At the first row that cannot be used, with the nearest item or class where there is one.
     """
     path, left_out = Path(file), [0]
-    with placed(path):
+    with naming(path):
         answers = list(_answers(path, items, classes, left_out))
         notes = [f"{left_out[0]} row(s) that do not count: left out."] if left_out[0] else []
         return distinct(answers, notes)
@@ -57,7 +56,7 @@ def _answers(
     known = dict.fromkeys(items)
     for row, (line, cells) in enumerate(read_rows(path)):
         where: dict[str, Any] = {"row": row, "line": line}
-        kind = column_of(cells, "kind", **where)
+        kind = cell_of(cells, "kind", **where)
         if kind == "undo" or cells.get("counts") in (False, "no", "false", "False", "0"):
             left_out[0] += 1
             continue
@@ -81,7 +80,7 @@ def _answer(
         raise InputError("which names several classes", "name one", column="which", **where)
     asked = kind in ("yes", "no")
     return Earlier(
-        item=_item(column_of(cells, "item", **where), items, where),
+        item=_item(cell_of(cells, "item", **where), items, where),
         annotator=_who(cells, where),
         kind=kind,
         proposed=_set(cells, "proposed", kind, classes, where) if asked else (),
@@ -103,7 +102,7 @@ def _item(value: Any, items: dict[str, None], where: dict[str, Any]) -> str:
 
 
 def _who(cells: dict[str, Any], where: dict[str, Any]) -> str:
-    value = column_of(cells, "annotator", **where)
+    value = cell_of(cells, "annotator", **where)
     name = unescaped(value) if isinstance(value, str) else value
     return annotator_of(name, column="annotator", **where)
 
@@ -112,7 +111,7 @@ def _set(
     cells: dict[str, Any], column: str, kind: str, classes: Sequence[str], where: dict[str, Any]
 ) -> tuple[int, ...]:
     """Return the classes in a column; only a rule-out answer may name none or all but one."""
-    value = column_of(cells, column, **where)
+    value = cell_of(cells, column, **where)
     value = [] if value is None else value
     if isinstance(value, str):
         value = [unescaped(value)] if unescaped(value) in classes else split(value)
@@ -185,14 +184,14 @@ def codes_of(names: Any, classes: Sequence[str], **where: Any) -> tuple[int, ...
     (0, 1)
     """
     if not isinstance(names, (list, tuple)):
-        raise InputError(f"{brief(names)} is no list of classes", "give class names", **where)
+        raise InputError(f"{brief(names)} is not a list of classes", "give class names", **where)
     found = set()
     for name in names:
         label = name.strip() if isinstance(name, str) else name
         if not isinstance(label, str) or label not in classes:
             raise unknown(label, tuple(classes), **where)
         if classes.index(label) in found:
-            raise InputError(f"class {brief(label)} stands twice", "name each class once", **where)
+            raise InputError(f"class {brief(label)} appears twice", "name each class once", **where)
         found.add(classes.index(label))
     return tuple(sorted(found))
 
@@ -220,7 +219,7 @@ def time_of(value: Any, **where: Any) -> datetime | None:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise InputError(
-            f"{brief(value)} is no time", "write it like 2026-01-31T12:00:00Z", **where
+            f"{brief(value)} is not a time", "write it like 2026-01-31T12:00:00Z", **where
         ) from None
 
 
@@ -237,7 +236,7 @@ def milliseconds(value: Any, factor: float, **where: Any) -> int | None:
     except (ValueError, TypeError, OverflowError):
         taken = math.nan
     if isinstance(value, bool) or not taken >= 0:
-        raise InputError(f"{brief(value)} is no duration", "give a number from 0", **where)
+        raise InputError(f"{brief(value)} is not a duration", "give a number from 0", **where)
     return round(taken) if taken <= _DAY_MS else None
 
 
@@ -282,7 +281,7 @@ def read_label_studio(
         With the task as its row.
     """
     path, left_out = Path(file), Counter[str]()
-    with placed(path):
+    with naming(path):
         tasks = _tasks(path)
         matcher = Matcher(items)
         control = control or _only_control(tasks)
@@ -306,7 +305,7 @@ def _tasks(path: Path) -> list[dict[str, Any]]:
     for row, task in enumerate(tasks):
         if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
             remedy = "export as JSON, not JSON-MIN, from Label Studio"
-            raise InputError("this is no task with data", remedy, row=row)
+            raise InputError("this is not a task with data", remedy, row=row)
     return tasks
 
 
@@ -470,7 +469,7 @@ class Matcher:
 
 
 def _spellings(text: str) -> Iterator[str]:
-    """Yield a value as it stands, then as the path of a URL, then without an upload's prefix."""
+    """Yield a value as it is, then as the path of a URL, then without an upload's prefix."""
     yield text
     if len(text) > _LONGEST or "\n" in text:
         return

@@ -6,26 +6,21 @@ where they could mislead a reader, and nothing is opened that is not a plain fil
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from ruleout.labels.classes import class_names, shown, unknown
-from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.row_files import MARK, json_objects, text_lines
+from ruleout.labels.classes import class_names, unknown
+from ruleout.labels.errors import InputError, brief
+from ruleout.labels.row_files import cell_of, naming, read_rows, text_lines
 from ruleout.web.entities import Item
 from ruleout.web.names import check_name, storable, suggest, unique
 
@@ -74,7 +69,7 @@ def read_items(
     Raises
     ------
     InputError
-        One sentence with file and row: what is wrong, and how to mend it.
+        One sentence with file and row: what is wrong, and how to fix it.
     """
     path, most = Path(source), limits or Limits()
     notes: list[str] = []
@@ -119,10 +114,10 @@ def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -
     path = Path(file)
     known = {item.name: place for place, item in enumerate(items)}
     changed = list(items)
-    with placed(path):
+    with naming(path):
         for row, (line, cells) in enumerate(read_rows(path)):
             where: dict[str, Any] = {"row": row, "line": line}
-            name = plain_cell(column_of(cells, "item", **where), "item", where)
+            name = plain_cell(cell_of(cells, "item", **where), "item", where)
             if str(name) not in known:
                 remedy = suggest(name, known, "name items as the project does")
                 raise InputError(f"there is no item {brief(name)}", remedy, column="item", **where)
@@ -225,7 +220,7 @@ def _check_link(path: Path, root: Path) -> None:
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError):
-        return  # leads nowhere: left out with a note, like any other file that is no image
+        return  # leads nowhere: left out with a note, like any other file that is not an image
     if not target.is_relative_to(root):
         raise InputError(
             f"the link {path.relative_to(root).as_posix()!a} leads out of the folder",
@@ -288,7 +283,7 @@ def read_table(
     """
     path, items = Path(file), []
     meet = unique("name", "name each row once", path)
-    with placed(path):
+    with naming(path):
         for row, (line, cells) in enumerate(islice(read_rows(path), most + 1)):
             where: dict[str, Any] = {"row": row, "line": line}
             own = f"row {row}" if name is None else _name(cells, name, where)
@@ -302,7 +297,7 @@ def read_table(
 
 
 def _name(cells: dict[str, Any], column: str, where: dict[str, Any]) -> str:
-    value = plain_cell(column_of(cells, column, **where), column, where)
+    value = plain_cell(cell_of(cells, column, **where), column, where)
     text = "" if value is None else str(value)
     return check_name(text, "name", "give every row a name", column=column, **where)
 
@@ -311,7 +306,7 @@ def class_code(
     cells: dict[str, Any], column: str, classes: Sequence[str], where: dict[str, Any]
 ) -> int | None:
     """Return the position of the class that a cell names, None if it is empty."""
-    value = plain_cell(column_of(cells, column, **where), column, where)
+    value = plain_cell(cell_of(cells, column, **where), column, where)
     label = "" if value is None else str(value).strip()
     if label and label not in classes:
         raise unknown(label, tuple(classes), column=column, **where)
@@ -327,7 +322,7 @@ def _item(
     where: dict[str, Any],
 ) -> Item:
     if text is not None:
-        value = plain_cell(column_of(cells, text, **where), text, where)
+        value = plain_cell(cell_of(cells, text, **where), text, where)
         shown = "" if value is None else str(value)
         if not shown.strip():
             remedy = "drop the row, or fill the cell"
@@ -393,109 +388,16 @@ def _as_text(value: Any) -> str:
         return f"a {type(value).__name__} that cannot be shown"
 
 
-Line: TypeAlias = tuple[int | None, dict[str, Any]]  # its number in a text file, and its cells
-
-
-def read_rows(file: str | Path) -> Iterator[Line]:
-    """Yield the rows of a table file, the suffix says how to read it.
-
-    Class lists that files of this package carry are left out. Cells of CSV and TSV files are
-    texts; other files keep their types.
-    """
-    path = Path(file)
-    readers: dict[str, Callable[[Path], Iterator[Line]]] = {
-        ".csv": _csv,
-        ".tsv": _csv,
-        ".jsonl": _jsonl,
-        ".parquet": _parquet,
-    }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise InputError(
-            f"unknown file type {path.suffix!r}", f"use one of {', '.join(readers)}", file=path
-        )
-    with placed(path):
-        yield from reader(path)
-
-
-@contextmanager
-def placed(file: Path) -> Iterator[None]:
-    """Add the file to errors that do not name one."""
-    try:
-        yield
-    except InputError as error:
-        error.file = error.file or file
-        raise
-
-
-def _csv(file: Path) -> Iterator[Line]:
-    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-    table = csv.reader(text_lines(file), strict=True, delimiter=delimiter)
-    try:
-        header = next(table, None)
-        if not header:
-            raise InputError("the file names no columns", "name them in the first line", line=1)
-        _check_header(header)
-        for row, cells in enumerate(cells for cells in table if cells):
-            if len(cells) != len(header):
-                raise InputError(
-                    f"the row has {len(cells)} cells where the header has {len(header)}",
-                    "give every row the same cells, and quote cells that hold a separator",
-                    row=row,
-                    line=table.line_num,
-                )
-            named = zip(header, cells, strict=True)
-            yield table.line_num, {key: cell for key, cell in named if not key.startswith(MARK)}
-    except csv.Error as error:
-        problem, line = f"this is not valid CSV ({error})", table.line_num
-        raise InputError(problem, "mend the quotes, or use JSONL", line=line) from None
-
-
-def _check_header(header: list[str]) -> None:
-    for name, times in Counter(header).items():
-        if times > 1:
-            raise InputError(f"column {name!a} stands twice", "name each column once", line=1)
-
-
-def _jsonl(file: Path) -> Iterator[Line]:
-    for line, value in json_objects(file):
-        if line > 1 or set(value) != {"classes"}:
-            yield line, value
-
-
-def _parquet(file: Path) -> Iterator[Line]:
-    with open(file, "rb") as stream:
-        try:
-            table = pq.ParquetFile(stream, page_checksum_verification=True)
-            _check_header(table.schema_arrow.names)
-            for batch in table.iter_batches(batch_size=1024):
-                yield from ((None, cells) for cells in batch.to_pylist())
-        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
-            raise InputError("this is not a readable Parquet file", "write it again") from None
-
-
-def column_of(cells: dict[str, Any], column: str, **where: Any) -> Any:
-    """Return the cell of a column, or say which column may be meant.
-
-    >>> column_of({"text": "a"}, "text")
-    'a'
-    """
-    if column not in cells:
-        say = f"the columns are {shown(list(cells))}"
-        raise InputError(f"there is no column {column!r}", nearest(column, cells, say), **where)
-    return cells[column]
-
-
 _LONGEST = 200  # characters of a class name: it has to fit on a button
 
 
 def read_classes(file: str | Path) -> tuple[str, ...]:
-    r"""Read class names, one per line, UTF-8; blank lines may only stand at the end.
+    r"""Read class names, one per line, UTF-8; blank lines only at the end.
 
     Raises
     ------
     InputError
-        If there are fewer than two, or a name is blank, stands twice, is too long, or holds
+        If there are fewer than two, or a name is blank, appears twice, is too long, or holds
         characters that would mislead a reader.
 
     Examples
@@ -508,7 +410,7 @@ def read_classes(file: str | Path) -> tuple[str, ...]:
     """
     path = Path(file)
     meet = unique("class name", "name each class once", path)
-    with placed(path):
+    with naming(path):
         lines = [line.strip() for line in text_lines(path)]
         while lines and not lines[-1]:
             lines.pop()

@@ -66,7 +66,7 @@ def unique(what: str, remedy: str, file: Path | None) -> Callable[..., None]:
     def meet(name: str, **where: Any) -> None:
         key = unicodedata.normalize("NFC", name)
         if key in seen:
-            raise InputError(f"the {what} {_safe(name)} stands twice", remedy, file=file, **where)
+            raise InputError(f"the {what} {_safe(name)} appears twice", remedy, file=file, **where)
         seen.add(key)
 
     return meet

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ruleout.labels.atomic import atomic_write
+from ruleout.labels.column_files import csv_writer
 from ruleout.labels.errors import InputError
-from ruleout.labels.row_files import MARK, META, csv_writer, join
+from ruleout.labels.row_files import MARK, META, join
 
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")

@@ -1,0 +1,441 @@
+"""Files of rows read and written as columns: Arrow is fast, Python says where a fault is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+from numpy.typing import NDArray
+
+from ruleout.labels.atomic import atomic_write
+from ruleout.labels.classes import ClassName
+from ruleout.labels.errors import LabelError, brief
+from ruleout.labels.row_files import (
+    MARK,
+    META,
+    SUFFIXES,
+    check_memory,
+    csv_rows,
+    join,
+    json_rows,
+    parse_json,
+    suffix_of,
+)
+
+Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
+
+_BLOCK = 1 << 24  # bytes that Arrow parses at a time; no row may be longer
+_LINES = 1024  # lines of JSON turned into columns at a time
+_KEYS = 100_000  # different keys that the lines of a file may have together
+_ROWS = 8192  # rows turned into Python values at a time
+_CELL = 131_072  # longest cell that Python's csv module reads
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A column of labels or names: a value per row, or each text once.
+
+    Attributes
+    ----------
+    values
+        Texts, lists, numbers: whatever the file holds.
+    codes
+        Which of the values each row holds; None: its own.
+    """
+
+    values: Iterable[Any]
+    codes: NDArray[np.int32] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.codes is None:
+            return iter(self.values)
+        values = list(self.values)
+        return (values[code] for code in self.codes.tolist())
+
+    def rows(self, places: Sequence[int]) -> list[int]:
+        """Return the rows that hold the values at these places."""
+        if self.codes is None:
+            return list(places)
+        found: list[int] = np.flatnonzero(np.isin(self.codes, places)).tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of a file that are features, those of labels, and the class list inside."""
+
+    features: pa.Table
+    cells: dict[str, Cells]
+    classes: Any
+    rows: int
+
+
+def read_columns(
+    file: Path, choose: Choose, labels: Sequence[str] = (), *, raw: bool = False
+) -> Columns:
+    """Read the features that `choose` picks, and the columns of labels.
+
+    With `raw`, features of text files stay text as well, letter by letter.
+    """
+    suffix = suffix_of(file)
+    if suffix == ".parquet":
+        return _read_parquet(file, choose, labels)
+    if suffix == ".jsonl":
+        return _read_jsonl(file, choose, labels)
+    return _read_csv(file, choose, labels, raw)
+
+
+# ---------------------------------------------------------------------- CSV and TSV
+
+
+def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool) -> Columns:
+    header, _ = csv_rows(file)
+    lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
+    inside = parse_json(lists[0], line=1) if lists else None
+    features = choose([name for name in header if not name.startswith(MARK)])
+    quotes, ends = _scan(file)
+    if quotes % 2:
+        _diagnose(file)  # Arrow takes a quote that never ends for a long cell
+    text = {*labels, *(features if raw else ())}
+    try:
+        table = _parse(file, header, [*features, *labels], text, quoted=quotes > 0)
+    except pa.ArrowInvalid as error:
+        if _diagnose(file):
+            reason = " ".join(str(error).split())[:80]
+            problem = f"this is not a readable CSV file ({reason})"
+            raise LabelError(problem, "write it again") from None
+        table = pa.table({name: pa.array([], pa.string()) for name in [*features, *labels]})
+    if len(header) == 1:  # then an empty line is a row, unless nothing follows
+        table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
+    cells = {name: _texts(table.column(name)) for name in labels}
+    return Columns(table.select(features), cells, inside, table.num_rows)
+
+
+def _scan(file: Path) -> tuple[int, int]:
+    """Return how many quotes there are, and how many line ends the file ends with."""
+    quotes, tail = 0, b""
+    with pa.input_stream(str(file)) as stream:
+        while block := stream.read(_BLOCK):
+            quotes += block.count(b'"')
+            blank = len(block.rstrip(b"\r\n"))
+            tail = block[blank:] if blank else tail + block
+    return quotes, tail.count(b"\n") or tail.count(b"\r")
+
+
+def _parse(
+    file: Path, header: list[str], columns: list[str], text: set[str], *, quoted: bool
+) -> pa.Table:
+    # Arrow opens the file itself: what belongs to Python would be freed by Arrow's threads,
+    # and a thread that does so while Python shuts down aborts the process.
+    with pa.input_stream(str(file)) as stream:
+        return arrow_csv.read_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                block_size=_BLOCK, column_names=header, skip_rows_after_names=1
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter="\t" if suffix_of(file) == ".tsv" else ",",
+                newlines_in_values=quoted,
+                ignore_empty_lines=len(header) > 1,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(text, pa.string()), include_columns=columns
+            ),
+        )
+
+
+def _diagnose(file: Path) -> int:
+    """Count the rows the slow way, which says in which line a fault is."""
+    return sum(1 for _ in csv_rows(file)[1])
+
+
+# ---------------------------------------------------------------------- JSONL
+
+
+def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
+    inside, lines = json_rows(file)
+    objects = (value for _, value in lines)
+    parts: dict[str, list[pa.Array]] = {}
+    cells: dict[str, list[Any]] = {name: [] for name in labels}
+    rows = 0
+    while block := list(islice(objects, _LINES)):
+        if set().union(*block) - parts.keys():
+            for key in dict.fromkeys(chain.from_iterable(block)):
+                parts.setdefault(key, [pa.nulls(rows)])
+        if len(parts) > _KEYS:
+            raise LabelError(f"the lines have over {_KEYS:,} different keys", "use the same keys")
+        for key, values in zip(parts, _transposed(block, list(parts)), strict=True):
+            parts[key].append(pa.nulls(len(block)) if key in cells else _array(values))
+            if key in cells:
+                cells[key].extend([None] * (rows - len(cells[key])))
+                cells[key].extend(values)
+        rows += len(block)
+    features = choose(list(parts))
+    table = pa.table({name: _joined(parts[name]) for name in features})
+    return Columns(table, {name: Cells(found) for name, found in cells.items()}, inside, rows)
+
+
+def _transposed(block: list[dict[str, Any]], keys: list[str]) -> Iterable[Sequence[Any]]:
+    """Return the values of each key; fast where every object has all of them."""
+    if len(keys) > 1 and all(len(value) == len(keys) for value in block):
+        return zip(*map(itemgetter(*keys), block), strict=True)
+    return ([value.get(key) for value in block] for key in keys)
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """Build a column; mixed kinds become numbers where all are, else text."""
+    try:
+        return pa.array(values)
+    except (ValueError, OverflowError, pa.ArrowException):
+        if all(value is None or isinstance(value, (bool, int, float)) for value in values):
+            return pa.array([None if v is None else _float(v) for v in values], pa.float64())
+        return pa.array([None if v is None else _text(v) for v in values], pa.string())
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf")
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
+    """Join the blocks of a column, whatever kind each one is."""
+    found = {part.type for part in parts if not kinds.is_null(part.type)}
+    if len(found) <= 1:
+        kind = found.pop() if found else pa.null()
+    elif found <= {pa.int64(), pa.float64(), pa.bool_()}:
+        kind = pa.float64()
+    else:
+        values = [value for part in parts for value in part.to_pylist()]
+        return pa.chunked_array([_array(values)])
+    return pa.chunked_array([part.cast(kind, safe=False) for part in parts], kind)
+
+
+# ---------------------------------------------------------------------- Parquet
+
+
+@contextmanager
+def parquet_file(file: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; whatever Arrow finds wrong with it becomes one sentence."""
+    with pa.OSFile(str(file)) as stream:  # a missing file stays a FileNotFoundError
+        try:
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
+        except MemoryError:
+            raise
+        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
+            raise LabelError("this is not a readable Parquet file", "write it again") from None
+
+
+def _read_parquet(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
+    with parquet_file(file) as source:
+        schema = source.schema_arrow
+        features = choose(list(schema.names))
+        check_memory(source.metadata.num_rows, max(len(features), 1))
+        table = source.read(columns=[*features, *labels])
+    meta = (schema.metadata or {}).get(META)
+    cells = {name: _cells(table.column(name), name) for name in labels}
+    inside = None if meta is None else parse_json(meta)
+    return Columns(table.select(features), cells, inside, source.metadata.num_rows)
+
+
+def _cells(column: pa.ChunkedArray, name: str) -> Cells:
+    """Return lists as lists; whole numbers and true/false become text."""
+    column = _decoded(column)
+    kind = column.type
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        return Cells(_Lists(column))
+    if _is_text(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_null(kind):
+        return _texts(column.cast(pa.string()))
+    if kinds.is_floating(kind):  # what pandas makes of whole numbers with gaps
+        try:
+            return _texts(column.cast(pa.int64()).cast(pa.string()))
+        except pa.ArrowInvalid:
+            pass
+    raise LabelError(f"the column holds {kind}", "give class names or whole numbers", column=name)
+
+
+class _Lists:
+    """A column of lists, turned into Python's piece by piece each time it is walked."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self._column), _ROWS):
+            yield from self._column.slice(start, _ROWS).to_pylist()
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if kinds.is_dictionary(column.type) else column
+
+
+def _texts(column: pa.ChunkedArray) -> Cells:
+    coded = column.fill_null("").combine_chunks().dictionary_encode()
+    return Cells(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a column as float64; what is empty or no number is NaN."""
+    column = _decoded(column)
+    kind = column.type
+    if _is_text(kind):
+        return np.fromiter(map(_number, column.to_pylist()), np.float64, len(column))
+    plain = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
+    if not plain and not kinds.is_decimal(kind):
+        return np.full(len(column), np.nan)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+
+
+def _number(cell: str | None) -> float:
+    """Read text that Arrow does not take for a number, such as ``+3``."""
+    try:
+        return float("nan" if cell is None or "_" in cell else cell)
+    except ValueError:
+        return float("nan")
+
+
+def shown_cell(column: pa.ChunkedArray, row: int) -> str:
+    """Return a cell for a message, nothing if it is empty."""
+    try:
+        value = str(column[row].as_py())
+    except (ValueError, OverflowError, ImportError):  # dates that Python cannot hold
+        return f"a cell of type {_decoded(column).type}"
+    return "" if value.strip().lower() in ("", "none", "nan") else brief(value)
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write_columns(
+    path: Path,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    classes: Sequence[ClassName] | None = None,
+    *,
+    cell: Callable[[Any], Any] | None = None,
+) -> None:
+    """Write CSV, TSV, JSONL or Parquet by suffix, whole or not at all, with the class list.
+
+    In CSV and TSV, lists of names are joined by ``|``, or `cell` says how values are written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise LabelError(
+            f"unknown file type {path.suffix!r}", f"use one of {', '.join(SUFFIXES)}", file=path
+        )
+    listed = None if classes is None else json.dumps(list(classes))
+    with atomic_write(path) as out:
+        if suffix == ".parquet":
+            more = {} if listed is None else {META: listed.encode()}
+            schema = schema.with_metadata({**(schema.metadata or {}), **more})
+            with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
+                for batch in batches:
+                    table.write_batch(batch.replace_schema_metadata(schema.metadata))
+        elif suffix == ".jsonl":
+            _write_jsonl(out, schema.names, batches, listed)
+        else:
+            separator = "\t" if suffix == ".tsv" else ","
+            _write_csv(out, schema.names, batches, listed, separator, cell or _joined_names)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        for start in range(0, len(batch), _ROWS):
+            piece = batch.slice(start, _ROWS)
+            yield from zip(*(column.to_pylist() for column in piece.columns), strict=True)
+
+
+def _write_jsonl(
+    out: IO[bytes], names: list[str], batches: Iterable[pa.RecordBatch], listed: str | None
+) -> None:
+    if listed is not None:
+        out.write(f'{{"classes": {listed}}}\n'.encode())
+    for row in _rows(map(_without_nan, batches)):
+        line = json.dumps(dict(zip(names, row, strict=True)), default=_json)
+        out.write(line.encode() + b"\n")
+
+
+def _json(value: Any) -> str:
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
+
+
+def _without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Put null in the place of NaN, which JSON does not have."""
+    for place, field in enumerate(batch.schema):
+        if kinds.is_floating(field.type):
+            column = batch.column(place)
+            column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
+            batch = batch.set_column(place, field.name, column)
+    return batch
+
+
+def _write_csv(
+    out: IO[bytes],
+    names: list[str],
+    batches: Iterable[pa.RecordBatch],
+    listed: str | None,
+    separator: str,
+    cell: Callable[[Any], Any],
+) -> None:
+    more = [] if listed is None else [""]
+    with csv_writer(out, separator) as lines:
+        lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
+        for row in _rows(batches):
+            lines.writerow([*map(cell, row), *more])
+
+
+def _joined_names(value: Any) -> Any:
+    return _short(join(value)) if isinstance(value, list) else value
+
+
+def _short(cell: str) -> str:
+    if len(cell) > _CELL:
+        raise LabelError(f"a cell would be {len(cell)} characters long", "write .parquet instead")
+    return cell
+
+
+@contextmanager
+def csv_writer(out: IO[bytes], delimiter: str = ",") -> Iterator[Any]:
+    """Yield a CSV writer whose lines end in a line feed, and which quotes both line ends.
+
+    Before Python 3.13 the csv module quotes only the line end that it writes itself.
+    """
+    text = TextIOWrapper(out, "utf-8", newline="")
+    yield csv.writer(_LineFeeds(text), lineterminator="\r\n", delimiter=delimiter)
+    text.detach()
+
+
+class _LineFeeds:
+    def __init__(self, text: TextIOWrapper) -> None:
+        self._text = text
+
+    def write(self, line: str) -> int:
+        return self._text.write(line.removesuffix("\r\n") + "\n")
