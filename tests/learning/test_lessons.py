@@ -167,7 +167,7 @@ def read_known(project: Any) -> ro.LabelSets:
     [
         ("item,v\na,1\n", "the column 'item' names none of the items"),
         ("name,v\nrow 0,1\n", "there is no column 'item'"),
-        ("item,v\nrow 0,1\nrow 0,2\n", "the name 'row 0' stands twice; give every row a name"),
+        ("item,v\nrow 0,1\nrow 0,2\n", "the name 'row 0' appears twice; give every row a name"),
         ("item,v\nrow 0,x\n", "'x' is not a number"),
         ("item\nrow 0\n", "no column is left as a feature"),
         ("item,v\n,1\n", "the name is empty"),

@@ -232,8 +232,8 @@ def init(
 
 def _classes(text: str) -> tuple[str, ...]:
     from ruleout.labels.classes import class_names
-    from ruleout.web.items import check_name, read_classes
-    from ruleout.web.names import unique
+    from ruleout.web.items import read_classes
+    from ruleout.web.names import check_name, unique
 
     if "," not in text and not Path(text).suffix and not os.path.lexists(text):
         raise ValueError(f"{text}: there is no such file; check the name, or write --classes A,B,C")
