@@ -75,7 +75,7 @@ def test_files_that_are_here_are_checked(root: Path) -> None:
 def test_whole_files_are_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from ruleout.datasets.formats import TableSet
+    from ruleout.datasets.data_formats import TableSet
     from ruleout.datasets.registry import REGISTRY
 
     entry = REGISTRY["synthetic-control"]

@@ -24,7 +24,7 @@ from ruleout.cli import progress
 from ruleout.cli.paper import paper
 from ruleout.datasets import Dataset
 from ruleout.datasets.registry import find
-from ruleout.experiments import Ledger, gather, plan, running
+from ruleout.experiments import Ledger, gather, plan, runner
 
 app = typer.Typer()
 app.command()(paper)
@@ -56,10 +56,10 @@ def skin(monkeypatch: pytest.MonkeyPatch) -> Any:
         name="dermatology", x_train=x, y_train=y, classes=entry.classes, shape=(34,), source=""
     )
     monkeypatch.setattr("ruleout.datasets.load", lambda _: data)
-    monkeypatch.setattr(running, "_loaded", lambda _: data)
-    running._prepared.cache_clear()
+    monkeypatch.setattr(runner, "_loaded", lambda _: data)
+    runner._prepared.cache_clear()
     yield data
-    running._prepared.cache_clear()
+    runner._prepared.cache_clear()
 
 
 @pytest.fixture
@@ -316,8 +316,8 @@ def test_missing_data_are_told_before_anything_is_written(
 ) -> None:
     monkeypatch.setenv("RULEOUT_DATA", str(tmp_path / "empty"))
     monkeypatch.setitem(sys.modules, "pooch", None)
-    running._loaded.cache_clear()
-    running._prepared.cache_clear()
+    runner._loaded.cache_clear()
+    runner._prepared.cache_clear()
     code, text = run("uci", *more)
     assert code == 1, text
     assert text.strip().count("ruleout: ") == 1

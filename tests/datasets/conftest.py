@@ -17,8 +17,8 @@ from typing import IO
 import numpy as np
 import pytest
 
-from ruleout.datasets.downloads import DataFile
-from ruleout.datasets.formats import CifarSet, IdxSet
+from ruleout.datasets.data_files import DataFile
+from ruleout.datasets.data_formats import CifarSet, IdxSet
 from ruleout.datasets.newsgroups import NewsSet
 from ruleout.datasets.registry import REGISTRY
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError, load
-from ruleout.datasets.formats import read_batch
+from ruleout.datasets.data_formats import read_batch
 from ruleout.datasets.registry import REGISTRY
 
 if TYPE_CHECKING:

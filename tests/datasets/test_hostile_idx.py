@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError
-from ruleout.datasets.formats import check_labels, read_idx
+from ruleout.datasets.data_formats import check_labels, read_idx
 
 SHAPE = (6, 2, 2)
 VALUES = bytes(range(24))

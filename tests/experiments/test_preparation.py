@@ -12,8 +12,8 @@ from experiments.made import spec
 from numpy.typing import NDArray
 
 from ruleout.datasets import Dataset, load, survey
-from ruleout.experiments import Spec, running
-from ruleout.experiments.running import Prepared, prepare, stream
+from ruleout.experiments import Spec, runner
+from ruleout.experiments.runner import Prepared, prepare, stream
 from ruleout.training import Trial
 
 TABLE_5 = {
@@ -38,8 +38,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, *, official: bool = False) -> Datas
     data = Dataset(
         name="digits", x_train=x, y_train=y, classes=(0, 1, 2), shape=(4,), source="", **test
     )
-    monkeypatch.setattr(running, "_loaded", lambda _: data)
-    running._prepared.cache_clear()
+    monkeypatch.setattr(runner, "_loaded", lambda _: data)
+    runner._prepared.cache_clear()
     return data
 
 
@@ -47,7 +47,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, *, official: bool = False) -> Datas
 def _forget() -> Any:
     """What was prepared from made-up data is not remembered."""
     yield
-    running._prepared.cache_clear()
+    runner._prepared.cache_clear()
 
 
 def rows_of(data: Prepared, trial: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -63,7 +63,7 @@ def same_rows(one: Trial, other: Trial) -> bool:
 @pytest.mark.parametrize("approach", ["exp", "ga-before", "pc-after", "clpl"])
 def test_approaches_share_rows_sets_and_seeds(approach: str) -> None:
     one = prepare(digits(approach="log"))
-    running._prepared.cache_clear()
+    runner._prepared.cache_clear()
     other = prepare(digits(approach=approach))
     assert one is not other
     for a, b, c, d in zip(one.trials, other.trials, one.test.rows, other.test.rows, strict=True):
@@ -206,7 +206,7 @@ def test_official_test_rows_are_scaled_by_the_training_rows(
 def test_what_was_loaded_is_not_changed() -> None:
     before = load("digits").x_train
     prepare(digits(features="standardised"))
-    assert np.array_equal(running._loaded("digits").x_train, before)
+    assert np.array_equal(runner._loaded("digits").x_train, before)
 
 
 @pytest.mark.parametrize("name", list(TABLE_5))

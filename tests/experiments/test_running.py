@@ -15,7 +15,7 @@ from experiments.made import spec
 from torch import Tensor
 
 import ruleout as ro
-from ruleout.experiments import Record, Spec, run, running
+from ruleout.experiments import Record, Spec, run, runner
 from ruleout.models import build
 from ruleout.selection import split
 from ruleout.training.batches import order
@@ -38,13 +38,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The first rows of digits, and one thread: steps are small."""
     whole = ro.datasets.load("digits")
     data = replace(whole, x_train=whole.x_train[:ROWS], y_train=whole.y_train[:ROWS])
-    monkeypatch.setattr(running, "_loaded", lambda _: data)
-    running._prepared.cache_clear()
+    monkeypatch.setattr(runner, "_loaded", lambda _: data)
+    runner._prepared.cache_clear()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-    running._prepared.cache_clear()
+    runner._prepared.cache_clear()
 
 
 # ---------------------------------------------------------------------- the losses

@@ -140,7 +140,7 @@ def _check(specs: list[Spec], device: str, precision: str) -> None:
 
 def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> None:
     """Say how much there is to do."""
-    from ruleout.experiments.running import estimate, models
+    from ruleout.experiments.runner import estimate, models
     from ruleout.report.formats import duration
 
     with ledger:

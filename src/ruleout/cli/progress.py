@@ -18,7 +18,7 @@ def following(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -
     from rich.console import Console
 
     from ruleout.experiments import drive
-    from ruleout.experiments.running import cost
+    from ruleout.experiments.runner import cost
 
     console = Console(stderr=True)
     costs = {spec.key: cost(spec) for spec in specs}

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.archives import Limits, located, read_tar
+from ruleout.datasets.data_files import DataFile
+from ruleout.datasets.data_formats import Entry
 from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.datasets.downloads import DataFile
-from ruleout.datasets.formats import Entry
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import brief

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from ruleout.datasets.data_files import DataFile, data_root
+from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.datasets.downloads import DataFile, data_root
-from ruleout.datasets.formats import CifarSet, Entry, IdxSet, TableSet
 from ruleout.datasets.newsgroups import NewsSet
 from ruleout.labels.classes import ClassName, encode
 from ruleout.labels.errors import brief, nearest

@@ -31,8 +31,6 @@ from ruleout.methods import approach
 from ruleout.selection import Search, refit_chosen, search, set_aside, split
 from ruleout.training import GridFit, Trial, Watch, configurations, fit_grid
 
-__all__ = ["run"]
-
 
 def run(
     spec: Spec,

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.archives import Content, Limits, check_sum, located, read_tar
+from ruleout.datasets.data_files import DataFile
 from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.datasets.downloads import DataFile
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import brief
 
