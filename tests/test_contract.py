@@ -93,15 +93,15 @@ def wrong_rank(logits: Tensor, excluded: Tensor) -> Tensor:
     [
         (naive_log, "finite: value is not finite at k=2"),
         (summed, "rows_apart: rows influence each other"),
-        (first_class_matters, "class_order: the order matters"),
+        (first_class_matters, "class_order: the order of the classes matters"),
         (detached, "gradient: wrong gradient at k=2"),
         (in_float64, "shape: expected torch.float32, got torch.float64"),
         (wrong_rank, "shape: expected"),
         (softmax_over_dimension_one, "stacked_equals_serial: stacked and serial values differ"),
         (coarse_in_float32, "precision: float32 differs from float64"),
-        (late_classes_matter, "class_order: the order matters"),
+        (late_classes_matter, "class_order: the order of the classes matters"),
         (constant, "precision: the gradient is zero everywhere"),
-        (without_gradient, "finite: RuntimeError"),
+        (without_gradient, "stacked_equals_serial: RuntimeError"),
     ],
 )
 def test_the_contract_catches(

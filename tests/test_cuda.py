@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import ruleout as ro
-from ruleout.testing.cases import cases, make
+from ruleout.testing import cases, make
 
 pytestmark = pytest.mark.cuda
 
