@@ -1,84 +1,23 @@
-"""Plans: which specs make up a table of the paper."""
+"""Plans: which specs make up a table, and the accuracies that the paper prints.
+
+``printed.csv`` holds the 518 accuracies of the five tables of Feng et al., ICML 2020.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
 from ruleout.labels.errors import brief, nearest
-
-__all__ = ["plan"]
-
-
-def plan(
-    table: str,
-    *,
-    datasets: Collection[str] | None = None,
-    approaches: Collection[str] | None = None,
-    protocol: str = "released",
-    **settings: Any,
-) -> list[Spec]:
-    """Return one spec for each cell of a table, data set by data set, in the order of its rows.
-
-    Parameters
-    ----------
-    table
-        A name of :data:`~ruleout.experiments.TABLES`.
-    datasets, approaches
-        Only these, by the names of the paper or of code.
-    protocol, settings
-        For :class:`Spec`: features, grid, trials, epochs, seed, precision, ...
-
-    Examples
-    --------
-    >>> specs = plan("uci")
-    >>> len(specs), str(specs[0])
-    (72, 'yeast, linear, exp')
-    >>> [spec.law for spec in plan("fixed-linear", approaches=["LOG"])][:2]
-    ['fixed:1', 'fixed:2']
-    """
-    if table not in TABLES:
-        say = nearest(table, TABLES, f"the tables are {', '.join(TABLES)}")
-        raise ValueError(f"unknown table {brief(table)}; {say}")
-    cells = [one for one in printed() if one.table == TABLES[table]]
-    cells = _only(cells, "data set", datasets, lambda c: {c.dataset, c.place[0]})
-    cells = _only(cells, "approach", approaches, lambda c: {c.approach, c.row})
-    law = find_protocol(protocol).law
-    order = list(dict.fromkeys((c.dataset, c.model, c.sizes) for c in cells))
-    cells.sort(key=lambda c: order.index((c.dataset, c.model, c.sizes)))
-    return [_spec(cell, law, protocol=protocol, **settings) for cell in cells]
-
-
-def _spec(cell: Printed, law: str, **settings: Any) -> Spec:
-    dataset, model, approach, sizes = cell.place
-    drawn = f"fixed:{sizes[2:]}" if sizes.startswith("s=") else law
-    return Spec(dataset=dataset, model=model, approach=approach, law=drawn, **settings)
-
-
-def _only(
-    cells: list[Printed], what: str, wanted: Collection[str] | None, names: Any
-) -> list[Printed]:
-    """Keep the cells that were asked for; a name that no cell has is refused."""
-    if wanted is None:
-        return cells
-    if not wanted:
-        raise ValueError(f"no {what} is named; name some, or leave the option out")
-    known = list(dict.fromkeys(name for cell in cells for name in sorted(names(cell))))
-    lower = {name.lower(): name for name in known}
-    found = set()
-    for name in wanted:
-        if name.lower() not in lower:
-            say = nearest(name, known, f"it has {', '.join(known)}")
-            raise ValueError(f"the table has no {what} {brief(name)}; {say}")
-        found.add(name.lower())
-    return [cell for cell in cells if found & {name.lower() for name in names(cell)}]
-
+from ruleout.methods import PAPER
+from ruleout.methods import approaches as approach_names
 
 #: The tables, as the command line names them: the name in ``printed.csv``.
 TABLES = {name: name.replace("-", "_") for name in
@@ -100,7 +39,6 @@ DATASETS = {
 #: The paper's names of models: those that its code runs.
 MODELS = {"linear": "linear", "mlp": "mlp", "resnet": "resnet32", "densenet": "densenet22"}
 
-
 _KEY = ("table", "dataset", "model", "sizes", "group", "approach")
 
 
@@ -116,28 +54,20 @@ class Printed:
     approach: str
     mean: float
     std: float
-    marked_worse: bool
+    marked_worse: bool | None  #: than EXP and LOG; None in tables without marks
     best: bool
 
     @property
     def row(self) -> str:
         """The approach as code names it."""
-        return _row(self.group, self.approach)
+        name = self.approach.lower().removesuffix("-ce")
+        before, shuffled, _ = self.group.partition("-shuffle")
+        return f"{name}-{before}" if shuffled else name
 
     @property
     def place(self) -> tuple[str, str, str, str]:
         """Data set, model, approach and sizes, as specs name them."""
         return DATASETS[self.dataset], MODELS[self.model], self.row, self.sizes
-
-
-def _row(group: str, approach: str) -> str:
-    """Return the name in code.
-
-    >>> _row("before-shuffle", "GA"), _row("bounded", "PHuber-CE")
-    ('ga-before', 'phuber')
-    """
-    name = approach.lower().removesuffix("-ce")
-    return f"{name}-{group.removesuffix('-shuffle')}" if group.endswith("-shuffle") else name
 
 
 @cache
@@ -148,16 +78,15 @@ def printed() -> tuple[Printed, ...]:
     (518, 'exp', 54.94)
     """
     text = files("ruleout.experiments").joinpath("printed.csv").read_text("utf-8")
-    rows = csv.DictReader(text.splitlines())
     return tuple(
         Printed(
             **{name: row[name] for name in _KEY},
             mean=float(row["mean"]),
             std=float(row["std"]),
-            marked_worse=row["marked_worse_than_ours"] == "yes",
+            marked_worse={"yes": True, "no": False}.get(row["marked_worse_than_ours"]),
             best=row["best"] == "yes",
         )
-        for row in rows
+        for row in csv.DictReader(text.splitlines())
     )
 
 
@@ -176,6 +105,20 @@ def printed_for(spec: Spec) -> Printed | None:
     return _places().get((spec.dataset, spec.model, spec.approach, spec.sizes))
 
 
+@cache
+def _tables() -> dict[tuple[str, str, str], str]:
+    return {(one.place[0], one.place[1], one.sizes): one.table for one in printed()}
+
+
+def table_of(spec: Spec) -> str:
+    """Return the table that has the column of a spec, whatever its approach; else ``own``.
+
+    >>> table_of(Spec(dataset="yeast", approach="mine")), table_of(Spec(dataset="digits", approach="log"))
+    ('uci', 'own')
+    """  # noqa: E501
+    return _tables().get((spec.dataset, spec.model, spec.sizes), "own")
+
+
 def label_of(dataset: str) -> str:
     """Return the paper's name of a data set, or our own where it has none.
 
@@ -183,3 +126,112 @@ def label_of(dataset: str) -> str:
     ('Kuzushiji', 'digits')
     """
     return {ours: theirs for theirs, ours in DATASETS.items()}.get(dataset, dataset)
+
+
+def plan(
+    table: str | None,
+    *,
+    datasets: Collection[str] | None = None,
+    approaches: Collection[str] | None = None,
+    models: Sequence[str] | None = None,
+    laws: Sequence[str] | None = None,
+    protocol: str = "released",
+    **settings: Any,
+) -> list[Spec]:
+    """Return one spec for each cell of a table, data set by data set, in the order of its rows.
+
+    Parameters
+    ----------
+    table
+        A name of :data:`~ruleout.experiments.TABLES`. None: a table of your own, of the data sets
+        and approaches that you name, with linear models unless `models` says otherwise.
+    datasets, approaches
+        Only these, by the names of the paper or of code. Those that the paper has nowhere, such as
+        data sets that :func:`ruleout.datasets.register` and losses that
+        :func:`ruleout.losses.register` added, become further columns and rows.
+    models, laws
+        In the place of those of the table: names as :func:`ruleout.models.build` and
+        :func:`ruleout.size_law` know them, sets of three classes as ``"fixed:3"``.
+    protocol, settings
+        For :class:`Spec`: features, grid, trials, epochs, seed, precision, ...
+
+    Examples
+    --------
+    >>> specs = plan("uci")
+    >>> len(specs), str(specs[0])
+    (72, 'yeast, linear, exp')
+    >>> [spec.law for spec in plan("fixed-linear", approaches=["LOG"])][:2]
+    ['fixed:1', 'fixed:2']
+    >>> [str(one) for one in plan(None, datasets=["digits"], approaches=["log", "clpl"], models=["mlp"])]
+    ['digits, mlp, log', 'digits, mlp, clpl']
+    """  # noqa: E501
+    if table is not None and table not in TABLES:
+        say = nearest(table, TABLES, f"the tables are {', '.join(TABLES)}")
+        raise ValueError(f"unknown table {brief(table)}; {say}")
+    law = find_protocol(protocol).law
+    cells = [one for one in printed() if table is None or one.table == TABLES[table]]
+    places = {(c.place[0], c.place[1], _law(c, law)): None for c in cells if table is not None}
+    sets = {(c.dataset, c.place[0]): None for c in cells}
+    rows = {(c.approach, c.row): None for c in cells}
+    if table is None and (datasets is None or approaches is None):
+        raise ValueError("a table of your own needs data sets and approaches; name some of each")
+    return [
+        Spec(dataset=dataset, model=model, approach=row, law=drawn, protocol=protocol, **settings)
+        for dataset in _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())
+        for model, drawn in _columns(dataset, list(places), models, laws, law)
+        for row in _chosen("approach", approaches, rows, approach_names(), PAPER)
+    ]
+
+
+def _law(cell: Printed, law: str) -> str:
+    return f"fixed:{cell.sizes[2:]}" if cell.sizes.startswith("s=") else law
+
+
+def _columns(
+    dataset: str,
+    places: Sequence[tuple[str, str, str]],
+    models: Sequence[str] | None,
+    laws: Sequence[str] | None,
+    law: str,
+) -> list[tuple[str, str]]:
+    """Return models and laws of a data set: those of its table, of another column, or as asked."""
+    here = [place[1:] for place in places if place[0] == dataset]
+    if not here:  # a data set that the table does not have: with its first model and all its laws
+        here = [(model, one) for model, one in _pairs(places) if model == _pairs(places)[0][0]]
+        here = here or [("linear", law)]
+    if models is None and laws is None:
+        return here
+    chosen = models or list(dict.fromkeys(model for model, _ in here))
+    drawn = laws or list(dict.fromkeys(one for _, one in here))
+    return [(model, one) for model in chosen for one in drawn]
+
+
+def _pairs(places: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys(place[1:] for place in places))
+
+
+def _chosen(
+    what: str,
+    wanted: Collection[str] | None,
+    table: Iterable[tuple[str, str]],
+    registered: Iterable[str],
+    papers: Iterable[str],
+) -> list[str]:
+    """Return names as code has them: of a table, or of what is registered and not the paper's.
+
+    `table` pairs the paper's names with ours. A name that is neither is refused.
+    """
+    pairs = list(table)
+    if wanted is None:
+        return list(dict.fromkeys(ours for _, ours in pairs))
+    if not wanted:
+        raise ValueError(f"no {what} is named; name some, or leave the option out")
+    pairs += [(name, name) for name in registered if name not in set(papers)]
+    known = list(dict.fromkeys(name for pair in pairs for name in sorted(set(pair))))
+    lower = {name.lower() for name in known}
+    for name in wanted:
+        if name.lower() not in lower:
+            say = nearest(name, known, f"it has {', '.join(known)}")
+            raise ValueError(f"the table has no {what} {brief(name)}; {say}")
+    asked = {name.lower() for name in wanted}
+    return list(dict.fromkeys(pair[1] for pair in pairs if asked & {n.lower() for n in pair}))

@@ -19,12 +19,13 @@ from ruleout.experiments.results import (
     difference,
     findings,
     paper_tables,
+    trends,
     verdict,
 )
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.report import Listing, Note, Part, Report, Section
-from ruleout.report.formats import duration
+from ruleout.report.formats import duration, p_value
 from ruleout.version import __version__
 
 #: What can be written.
@@ -185,19 +186,21 @@ def _facts(records: Sequence[Record]) -> dict[str, object]:
 
 def _section(table: PaperTable) -> Section:
     parts: list[Part] = [table.cells]
-    failed = [
-        (f"{row.label} on {column}", cell.note)
-        for row in table.cells.rows
-        for column, cell in zip(table.cells.columns, row.cells, strict=True)
-        if cell.note.startswith("failed")
-    ]
-    if failed:
-        parts.append(Listing("Failed", failed))
+    if table.failed:
+        parts.append(Listing("Failed", table.failed))
     told = count(table.records)
     if table.cells.compared and told["run"]:
         parts.insert(0, Note(f"Beside the paper: {tally(told)}."))
         said = [(one.claim, f"{one.holds}: {one.counts}") for one in findings(table.records)]
         parts.append(Listing("What the paper says of this table, asked of ours", said))
+    sizes, found = trends(table.records)
+    if found:
+        rises = [
+            (one.label, f"{one.means[0]:.1f} → {one.means[-1]:.1f} %, p = {p_value(one.p_holm)}")
+            for one in found
+        ]
+        title = f"Accuracy from s = {sizes[0]} to {sizes[-1]}: does it rise? (Page's test, Holm)"
+        parts.append(Listing(title, rises))
     return Section(table.cells.title, parts, text=_setting(table))
 
 

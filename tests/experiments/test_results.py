@@ -18,13 +18,14 @@ from ruleout.experiments import (
     PaperTable,
     Record,
     gather,
+    page,
     paper_tables,
     plan,
     printed,
     verdict,
 )
 from ruleout.experiments.plans import DATASETS, MODELS, label_of, printed_for
-from ruleout.experiments.results import count, difference
+from ruleout.experiments.results import count, difference, findings, orders, trends
 from ruleout.methods import approach
 from ruleout.report import TableCell
 
@@ -378,3 +379,77 @@ def test_a_cell_that_diverged_has_no_verdict() -> None:
     gone = record(spec("log"), [math.nan, 0.5, 0.5])
     assert verdict(gone) == ""
     assert count([gone]) == {"run": 1, "agrees": 0, "better": 0, "worse": 0}
+
+
+# ---------------------------------------------------------------------- the paper's sentences
+
+
+def whole_column(dataset: str) -> list[Record]:
+    return [record(one) for one in plan("uci", datasets=[dataset], trials=3, epochs=6, average=2)]
+
+
+def test_a_sentence_is_not_tested_without_the_cells_it_speaks_of() -> None:
+    """LOG alone is the best of itself: that says nothing about the paper."""
+    assert {one.holds for one in findings([record(spec("log"))])} == {"not tested"}
+    ours_best = findings(whole_column("yeast"))[3]
+    assert ours_best.claim.startswith("The upper bounds achieve the best performance")
+    assert ours_best.holds == "not tested"
+    assert ours_best.counts.startswith("54 of the 72 cells it speaks of are missing; so far: best ")
+
+
+def test_a_sentence_that_speaks_of_few_rows_needs_only_those() -> None:
+    names = ("mae", "mse", "gce", "phuber", "cce")
+    records = [record(spec(n, d)) for d in list(DATASETS.values())[:4] for n in names]
+    told = [one.holds == "not tested" for one in findings(records)]
+    assert told == [False, False, True, True, True]
+
+
+def test_tables_without_marks_are_not_asked_about_them() -> None:
+    records = [record(one) for one in plan("fixed-linear", trials=3, epochs=6, average=2)]
+    found = findings(records)
+    assert len(found) == 4
+    assert "of 8 sizes" in found[3].counts
+
+
+# ---------------------------------------------------------------------- a user's own
+
+
+def test_own_approaches_stand_beside_the_papers_with_marks() -> None:
+    good, bad = [0.9, 0.91, 0.92], [0.5, 0.52, 0.51]
+    table = only(paper_tables(held(record(spec("log"), good), record(spec("log-text"), bad))))
+    assert table.cells.name.startswith("uci")
+    assert cell(table, "log-text", "Yeast").mark == "•"
+    assert cell(table, "log-text", "Yeast").verdict == ""
+
+
+def test_an_approach_that_is_not_registered_here_leaves_the_rest_alone() -> None:
+    records = [record(spec("log")), record(spec("from-elsewhere"))]
+    table = only(paper_tables(held(*records)))
+    assert [row.label for row in table.cells.rows] == ["LOG", "from-elsewhere"]
+    assert table.cells.rows[1].group == "not registered here"
+    assert len(findings(records)) == 5
+    assert orders(records) == []
+    page(held(*records))
+
+
+# ---------------------------------------------------------------------- trends
+
+
+def test_accuracy_that_rises_with_the_size_is_told_from_one_that_does_not() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.005, (2, 8, 5))
+    records = [
+        record(
+            spec(name, "kmnist", law=f"fixed:{s}", trials=5), 0.5 + slope * s + noise[row, s - 1]
+        )
+        for row, (name, slope) in enumerate({"log": 0.01, "exp": 0.0}.items())
+        for s in range(1, 9)
+    ]
+    sizes, found = trends(records)
+    assert sizes == list(range(1, 9))
+    assert [one.label for one in found] == ["EXP (upper-bound)", "LOG (upper-bound)"]
+    level, rising = found
+    assert rising.p_value < 1e-4 < 0.05 < level.p_value
+    assert rising.p_holm == pytest.approx(2 * rising.p_value)
+    assert rising.means[0] == pytest.approx(100 * records[0].mean)
+    assert trends(records[:-1])[1][0].label == "LOG (upper-bound)"  # EXP lacks a size
+    assert trends([record(spec("log"))]) == ([], [])
