@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,15 @@ class Site:
         return [row for row in self.store.log() if row.counts and row.kind in kinds]
 
 
+@cache
+def _digits() -> Any:
+    return load_digits().images
+
+
 def digit_images(folder: Path, n: int) -> list[Item]:
     """Write so many digits as PNG files."""
     folder.mkdir(exist_ok=True)
-    for number, pixels in enumerate(load_digits().images[:n]):
+    for number, pixels in enumerate(_digits()[:n]):
         framed = np.pad(255 - pixels * 15.9, 1, constant_values=255).astype("uint8")
         Image.fromarray(framed).save(folder / f"{number}.png")
     return [Item(name=f"{i}.png", kind="image", path=f"{i}.png") for i in range(n)]

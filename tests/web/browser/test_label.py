@@ -10,6 +10,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 from web.browser import hands
 from web.browser.site import DIGITS, PASSWORD, Site
 
+from ruleout.web import Reply
+
 Serve = Callable[..., Site]
 Label = Callable[..., Page]
 
@@ -18,21 +20,22 @@ def _key(what: hands.Shown) -> str:
     return "yn"[what.item % 2]
 
 
-def test_who_is_invited_joins_and_labels_60_items_at_full_speed(
-    serve: Serve, url: str, context: Callable[..., BrowserContext]
+@pytest.mark.parametrize("n", [20, pytest.param(60, marks=pytest.mark.slow)])
+def test_who_is_invited_joins_and_labels_at_full_speed(
+    serve: Serve, url: str, context: Callable[..., BrowserContext], n: int
 ) -> None:
-    """60 rows, each with the answer that was given to what was seen; on both databases."""
-    site = serve(60, url=url)
+    """A row for each item, with the answer that was given to what was seen; on both databases."""
+    site = serve(n, url=url)
     page = context().new_page()
     page.goto(site.invite("Ann"))
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_label("The password again").fill(PASSWORD)
     page.get_by_role("button", name="Begin").click()
     page.wait_for_selector("[data-question]")
-    seen = hands.label(page, 60, _key)
-    expect(page.get_by_role("heading", name="Nothing to ask at the moment")).to_be_visible()
+    seen = hands.label(page, n, _key)
+    expect(page.get_by_role("heading", name="All questions are answered")).to_be_visible()
     rows = list(site.store.log())
-    assert len(rows) == len(seen) == 60
+    assert len(rows) == len(seen) == n
     for row in rows:
         assert row.counts
         assert row.kind == {"y": "yes", "n": "no"}[_key(seen[row.item])]
@@ -42,9 +45,9 @@ def test_who_is_invited_joins_and_labels_60_items_at_full_speed(
 
 def test_blind_hammering_answers_no_question_twice(serve: Serve, label: Label) -> None:
     """Keys that come when nothing is shown yet are nobody's answer."""
-    site = serve(40)
+    site = serve(20)
     page = label(site)
-    for _ in range(150):
+    for _ in range(60):
         page.keyboard.press("y")
     hands.all_sent(page)
     rows = list(site.store.log())
@@ -162,11 +165,11 @@ def test_one_of_thousands_of_classes_is_found_by_typing(serve: Serve, label: Lab
     assert [row.excluded for row in site.store.log()] == [(2999, 3001)]
 
 
-def test_25_answers_are_taken_back_and_given_again(serve: Serve, label: Label) -> None:
+def test_answers_are_taken_back_and_given_again(serve: Serve, label: Label) -> None:
     """Undo adds rows and deletes none; the questions come back in turn."""
-    site = serve(30)
+    site = serve(14)
     page = label(site)
-    before = hands.label(page, 25, lambda _: "y")
+    before = hands.label(page, 10, lambda _: "y")
     order = list(before)
     for item in reversed(order):
         page.keyboard.press("u")
@@ -174,11 +177,11 @@ def test_25_answers_are_taken_back_and_given_again(serve: Serve, label: Label) -
         assert hands.shown(page) == before[item]
     hands.all_sent(page)
     assert site.counted() == []
-    after = hands.label(page, 25, lambda _: "n")
+    after = hands.label(page, 10, lambda _: "n")
     hands.all_sent(page)
     assert list(after) == order
     assert {row.item: row.kind for row in site.counted()} == dict.fromkeys(order, "no")
-    assert len(list(site.store.log())) == 75
+    assert len(list(site.store.log())) == 30
 
 
 def test_undo_works_after_a_reload(serve: Serve, label: Label) -> None:
@@ -303,3 +306,51 @@ def test_progress_is_shown(serve: Serve, label: Label) -> None:
     expect(page.locator("#pace")).to_contain_text("per hour")
     expect(page.locator("#pace")).to_contain_text("less than a minute left")
     assert page.locator("progress").get_attribute("value") == "12"
+
+
+def test_a_lead_who_only_looks_holds_no_question(
+    serve: Serve, context: Callable[..., BrowserContext]
+) -> None:
+    site = serve(1)
+    profile = context()
+    profile.add_cookies([site.session("Lea", "lead")])  # type: ignore[list-item]
+    page = profile.new_page()
+    page.goto(site.address)
+    expect(page.get_by_role("heading", name="Ready to label?")).to_be_visible()
+    expect(page.locator("#pace")).to_contain_text("0 of 1 answers")
+    ann = site.store.add_user("Ann")
+    question = site.store.next(ann, 1)[0]
+    page.get_by_role("button", name="Start labelling").click()
+    expect(page.get_by_role("heading", name="Nothing to ask at the moment")).to_be_visible()
+    site.store.answer(ann, Reply(id="a", kind="skip", question=question.id))
+    page.evaluate("dispatchEvent(new Event('online'))")
+    hands.shown(page)
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="All questions are answered")).to_be_visible()
+
+
+def test_a_tab_that_nobody_looks_at_lets_its_questions_go(
+    serve: Serve, context: Callable[..., BrowserContext]
+) -> None:
+    site = serve(5)
+    profile = context()
+    profile.add_cookies([site.session("Ann")])  # type: ignore[list-item]
+    profile.clock.install()
+    page = profile.new_page()
+    page.goto(site.address)
+    hands.shown(page)
+    page.clock.fast_forward("09:50")
+    hands.shown(page)  # reading takes a while
+    page.clock.fast_forward("00:30")
+    expect(page.get_by_role("heading", name="Are you still there?")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.fast_forward("30:00")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    page.wait_for_timeout(200)
+    assert asked == []
+    page.keyboard.press("Enter")
+    hands.shown(page)
+    page.keyboard.press("n")
+    hands.all_sent(page)
+    assert len(site.counted()) == 1

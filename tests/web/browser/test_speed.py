@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from playwright.sync_api import Page
 from web.browser import hands
 from web.browser.site import Site
@@ -27,6 +28,7 @@ _WATCH = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_the_next_item_is_painted_within_100_ms(
     serve: Callable[..., Site], label: Callable[..., Page]
 ) -> None:

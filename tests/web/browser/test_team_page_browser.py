@@ -115,3 +115,11 @@ def test_targets_are_large_enough_for_fingers(team: Open, full: Site) -> None:
     found = page.locator(".page :is(button, summary, input:not([type=hidden]), select)").all()
     assert len(found) > 15
     assert all((one.bounding_box() or {"height": 0})["height"] >= 44 for one in found)
+
+
+def test_what_there_is_no_number_for_has_a_dash(team: Open, full: Site) -> None:
+    """A class of the label page once hid it here."""
+    page = team(full)
+    row = page.get_by_role("row", name="Maria").first
+    expect(row.get_by_text("you", exact=True)).to_be_visible()
+    expect(row.get_by_text("–").first).to_be_visible()

@@ -5,6 +5,7 @@ import { call, discard, failure, parsed, prefix, project, put, unsent } from "./
 import { at, draw, drawClasses, drawProgress, notify, out, prepare, say, tick } from "./screen.js";
 
 const HELD = 3; // one question shown, two with their images loaded
+const AWAY = 600_000; // milliseconds without a sign of life, after which questions go to others
 const work = at("work"); // its data-question is the question that is live
 let queue = []; // the question shown, or about to be, and those to come
 let past = parsed(sessionStorage.getItem(prefix)) ?? []; // answers that can be taken back
@@ -14,6 +15,8 @@ let trouble = null; // why the service could not be asked
 let shows = 0; // what is overtaken while it loads is not painted
 let since = 0; // when the question was painted
 let wake; // lets the exchange with the service go on
+let active = Date.now(); // when somebody did something last
+let resting = false; // nobody is there: no questions are held
 
 /** Take questions from the service, and drop those that do not stay. */
 function take(questions, stays = () => true) {
@@ -88,8 +91,24 @@ function remember(answers) {
   } catch {} // full: then a reload ends the undo
 }
 
+/** Hold no questions until somebody starts: they would be kept from others. */
+async function rest(state) {
+  const started = new Promise((resolve) => (wake = resolve));
+  resting = true;
+  queue = [];
+  show();
+  draw(state);
+  await started;
+  resting = false;
+  active = Date.now();
+}
+
 /** Exchange with the service when woken, and by itself now and then. */
 async function run() {
+  if (project.user.role === "lead" && !unsent().length) { // who may only be looking
+    call("/api/progress").then(drawProgress, () => {});
+    await rest("ready");
+  }
   for (let look = true; ; ) {
     const woken = new Promise((resolve) => (wake = resolve));
     const turn = () => exchange(look);
@@ -102,9 +121,11 @@ async function run() {
       trouble = error;
     }
     notify(trouble);
-    if (!queue.length && (trouble || !unsent().length)) draw(trouble ? "waiting" : "end");
+    const over = progress.given >= progress.wanted ? "done" : "end";
+    if (!queue.length && (trouble || !unsent().length)) draw(trouble ? "waiting" : over);
     setTimeout(wake, trouble ? 3000 : 15_000, true);
     look = await woken;
+    if (Date.now() - active > AWAY && !unsent().length) await rest("away");
   }
 }
 
@@ -116,7 +137,7 @@ async function exchange(look) {
     const told = new Set(questions.map(({ id }) => id));
     take(questions, ({ id }) => told.has(id) || unsent().length > 0); // taken back meanwhile
   }
-  if (look || progress.answers >= due) {
+  if (look || !queue.length || progress.answers >= due) {
     progress = await call("/api/progress");
     due = progress.answers + Math.max(10, progress.answers / 5); // large projects count slowly
   }
@@ -143,12 +164,13 @@ async function deliver(key, reply) {
 }
 
 const help = () => at("how-to").showModal();
-const actions = { answer, pick, advance, undo, help, again: () => show() }; // by names of buttons
+const start = () => wake(true);
+const actions = { answer, pick, advance, undo, help, start, again: () => show() }; // by name
 
 function onClick(event) {
   const { name, value } = event.target.closest("button, input") ?? {};
   const hasty = event.detail > 1 && performance.now() - since < 400; // meant the question before
-  const live = work.dataset.question || ["undo", "help"].includes(name);
+  const live = work.dataset.question || ["undo", "help", "start"].includes(name);
   if (hasty || !live) event.preventDefault();
   else actions[name]?.(value);
 }
@@ -176,7 +198,7 @@ function onStorage({ key, newValue }) {
   if (!key?.startsWith(prefix)) return;
   const answered = parsed(newValue)?.question;
   take([], ({ id }) => id !== answered);
-  wake();
+  if (!resting) wake();
 }
 
 document.body.dataset.mode = project.mode;
@@ -184,7 +206,10 @@ remember(past);
 work.addEventListener("click", onClick);
 addEventListener("keydown", onKey);
 addEventListener("storage", onStorage);
-addEventListener("online", () => wake(true));
+for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
+  addEventListener(sign, () => (active = Date.now()), { capture: true, passive: true });
+}
+addEventListener("online", () => resting || wake(true));
 addEventListener("focus", () => trouble && wake(true)); // logged in elsewhere, perhaps
 at("retry").addEventListener("click", () => wake(true));
 at("search").addEventListener("input", drawClasses);

@@ -51,10 +51,13 @@ function written({ id, text, cells }) {
   return element;
 }
 
-/** Show a state of the page: waiting, end; or of a question, with its item unless that failed. */
+const OVER = ["ready", "end", "done", "away"]; // states in which nothing is asked
+
+/** Show a state of the page; of a question, with its item unless that failed. */
 export function draw(state, question, item) {
   const focused = document.activeElement;
   at("work").dataset.state = state;
+  at("work").classList.toggle("over", OVER.includes(state));
   only(at("work"), state);
   at("item").replaceChildren(item ?? "");
   listed = state === "rule-out" ? [...project.classes.keys()] : (item && question.proposed) ?? [];
