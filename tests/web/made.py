@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Protocol
 
-from sqlalchemy.exc import IntegrityError
-
-from ruleout.web import Item, LogRow, Receipt, Reply, Store, Turn, User
-from ruleout.web.entities import TurnRequest
+from ruleout.web import Item, LogRow, Receipt, Reply, Store, User
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _NUMBERS = count()
@@ -50,12 +46,3 @@ def asked_and_said(store: Store, user: User, kind: Any = "no", now: datetime = S
 def counted(store: Store) -> list[LogRow]:
     """Return the answers that stand and fill a round."""
     return [row for row in store.log() if row.counts and row.kind in ("yes", "no", "excluded")]
-
-
-def take_as_many(store: Store, wishes: Sequence[TurnRequest]) -> list[Turn | BaseException]:
-    """Do what :meth:`Store.turns` does, but even for one annotator in the way of many."""
-    try:
-        with store._database.writing() as db:
-            return [*store._sitting(db).turns(wishes)]
-    except IntegrityError:
-        return [store._tried(wish) for wish in wishes]

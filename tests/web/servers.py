@@ -15,6 +15,9 @@ import psycopg
 
 QUICK = {"fsync": "off", "full_page_writes": "off"}
 
+#: Where files are quick and lost with the power; None where there is no such place.
+MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+
 
 def programs() -> Path | None:
     """Return the folder with initdb, the newest where there are several."""

@@ -11,20 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tiers import COUNT
-from web.made import at, counted, make_items, said, take_as_many
+from web.made import at, counted, make_items, said
 
 from ruleout.web import Question, Settings, Store, User
 
 PEOPLE, LEASE = 3, 100
-
-
-class OfMany(Store):
-    """Takes every turn as one of many."""
-
-    turns = take_as_many
-
-
-STORES = (Store, OfMany)
 
 
 @dataclass
@@ -80,13 +71,13 @@ class Model:
 class Machine(RuleBasedStateMachine):
     """Three people, a few items, a clock that jumps."""
 
-    @initialize(items=st.integers(1, 2), rounds=st.integers(1, 2), store=st.sampled_from(STORES))
-    def start(self, items: int, rounds: int, store: type[Store]) -> None:
+    @initialize(items=st.integers(1, 2), rounds=st.integers(1, 2))
+    def start(self, items: int, rounds: int) -> None:
         """Make a project."""
         self.folder = TemporaryDirectory(dir=_quick())
         url = f"sqlite:///{self.folder.name}/a.sqlite"
         asked = Settings(classes=tuple("abcdef"), rounds=rounds, lease_seconds=LEASE)
-        self.store = store.create(url, asked, make_items(items))
+        self.store = Store.create(url, asked, make_items(items))
         self.people: list[User] = [self.store.add_user(f"user {n}") for n in range(PEOPLE)]
         places = [(i, r) for i in range(1, items + 1) for r in range(rounds)]
         self.model = Model({place: Slot() for place in places})

@@ -14,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, event, inspect, text
-from web.made import Make, make_items
+from web.made import START, Make, make_items
 
 from ruleout.web import Settings, Store, StoreError, queries
 from ruleout.web.database import TABLE
@@ -53,11 +53,15 @@ def test_sqlite_finds_the_next_item_without_sorting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "given", "index"),
     [
-        (queries.OPEN, {"user": 1, "count": 3}, "ix_slots_open"),
-        (queries.OPEN_OF_MANY, {"users": [*range(1, 50)]}, "ix_slots_open"),
-        (queries.FREE_FOR_MANY, {"count": 50}, "ix_slots_free"),
+        (queries.OPEN, {"users": [1]}, "ix_slots_open"),
+        (queries.OPEN, {"users": [*range(1, 50)]}, "ix_slots_open"),
+        (queries.FREE, {"users": [1], "people": 1, "count": 1}, "ix_slots_free"),
+        (queries.FREE, {"users": [*range(50)], "people": 50, "count": 50}, "ix_slots_free"),
         (queries.KNOWN, {"ids": [f"reply {n}" for n in range(50)]}, "answers"),
-        (queries.ASKED, {"items": [*range(1, 50)]}, "item"),
+        (queries.ASKED, {"items": [*range(1, 50)], "users": [*range(1, 50)]}, "item"),
+        (queries.LAST_ANSWERS, {"users": [*range(1, 50)]}, "ix_answers_user_number"),
+        (queries.STANDING, {"questions": [*range(1, 50)]}, "ix_answers_question"),
+        (queries.GOLD_ROUNDS, {"items": [1, 2], "now": START}, "item"),
     ],
 )
 def test_what_every_turn_asks_is_found_by_index(

@@ -26,11 +26,11 @@ def test_a_turn_is_an_answer_and_then_the_open_questions(make: Make) -> None:
 
 @pytest.mark.parametrize("mode", ["propose", "rule-out"])
 @pytest.mark.parametrize("gold_rate", [0.0, 0.5])
-def test_turns_do_what_answer_and_next_do(tmp_path: Path, mode: Any, gold_rate: float) -> None:
+def test_turns_do_what_answer_and_next_do(quick_folder: Path, mode: Any, gold_rate: float) -> None:
     settings = Settings(classes=tuple("abcdef"), mode=mode, gold_rate=gold_rate, rounds=2)
     found = []
     for way in (_by_turns, _step_by_step):
-        url = f"sqlite:///{tmp_path / way.__name__}"
+        url = f"sqlite:///{quick_folder / way.__name__}"
         with Store.create(url, settings, make_items(25, gold=6)) as store:
             found.append((way(store), list(store.log()), store.progress(), store.check()))
     assert found[0] == found[1]
@@ -210,7 +210,7 @@ def test_a_project_keeps_its_identity(make: Make, url: str, tmp_path: Path) -> N
     assert int(first, 16) >= 0
 
 
-def test_a_turn_takes_six_statements(make: Make) -> None:
+def test_a_turn_takes_eight_statements(make: Make) -> None:
     store = make(20)
     ann = store.add_user("Ann")
     held = store.next(ann, 3)
@@ -219,4 +219,4 @@ def test_a_turn_takes_six_statements(make: Make) -> None:
         store._database.engine, "before_cursor_execute", lambda _c, _k, sql, *_: seen.append(sql)
     )
     store.turn(ann, said("no", held[0].id), 3)
-    assert len([sql for sql in seen if not sql.startswith(("BEGIN", "SELECT set_config"))]) == 6
+    assert len([sql for sql in seen if not sql.startswith(("BEGIN", "SELECT set_config"))]) == 8

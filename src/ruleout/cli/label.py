@@ -281,7 +281,7 @@ def _seconds(minutes: float) -> int:
 def _leader(name: str | None) -> str:
     """Return who leads, checked before anything is made."""
     from ruleout.web import RefusedError
-    from ruleout.web.users import checked_name
+    from ruleout.web.accounts import checked_name
 
     if name is not None:
         return checked_name(name)

@@ -1,119 +1,328 @@
-"""Who may come in: invites, passwords and sessions.
+"""Accounts: the people of a project, their invites, passwords and sessions.
 
-Tokens are random and told once. The database knows their SHA-256 alone, which is enough for
-something of 256 random bits, and finds them by index. Passwords arrive hashed.
+Names are what strangers typed, so they are checked. Tokens are random and told once: the database
+knows their SHA-256 alone, which is enough for something of 256 random bits. Passwords arrive
+hashed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
+import unicodedata
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
-from ruleout.web import users
+from ruleout.web.database import Database
 from ruleout.web.entities import RefusedError, Role, User
-from ruleout.web.schema import Moment, invites, sessions
-from ruleout.web.schema import users as people
+from ruleout.web.schema import Moment, invites, key, sessions, slots, users
 
-__all__ = ["accept", "begin", "end", "end_all", "invite", "invited", "lengthen", "look", "rehash"]
+#: The longest name, in characters.
+LONGEST_NAME = 64
 
-#: The longest that a session lasts, however often it is used.
-LONGEST = timedelta(days=30)
-
+_LONGEST_SESSION = timedelta(days=30)  # however often it is used
 _RARELY = timedelta(minutes=1)  # how often a session that is in use is written down
 
-
-def digest(token: str) -> str:
-    """Return what the database knows of a token."""
-    return hashlib.sha256(str(token).encode(errors="surrogatepass")).hexdigest()
-
-
-def _token(db: Connection, table: Table, **row: Any) -> str:
-    token = secrets.token_urlsafe(32)
-    db.execute(insert(table).values(token=digest(token), **row))
-    return token
-
-
-# ---------------------------------------------------------------------- invites
-
-
-def invite(db: Connection, name: str, role: Role, days: float, now: datetime) -> str:
-    """Return the token of a new invite, which ends those before it; add who is absent."""
-    if not 0 < days <= 366:
-        raise RefusedError(f"an invite for {brief(days)} days", "choose from 1 to 366 days")
-    user = users.find(db, name) or users.add(db, name, role, now)
-    if user.disabled:
-        problem = f"the account of {brief(user.name)} is closed"
-        raise RefusedError(problem, "open it again first", reason="foreign")
-    users.locked(db, user.id)
-    if user.role != role:
-        problem = f"{brief(user.name)} has the role {user.role!r}"
-        raise RefusedError(problem, "invite them in that role", reason="conflict")
-    db.execute(delete(invites).where(invites.c.user == user.id))
-    return _token(db, invites, user=user.id, expires=now + timedelta(days=days))
-
+#: Characters that count as letters or marks and leave no ink: fillers, joiners, variants.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
 
 _INVITED = (
-    select(people)
-    .join(invites, invites.c.user == people.c.id)
-    .where(invites.c.token == bindparam("token"), ~people.c.disabled)
+    select(users)
+    .join(invites, invites.c.user == users.c.id)
+    .where(invites.c.token == bindparam("token"), ~users.c.disabled)
     .where(invites.c.expires > bindparam("now", type_=Moment()))
+)
+_SESSIONS = (
+    select(users, sessions.c.token, sessions.c.began, sessions.c.expires, sessions.c.seconds)
+    .join(sessions, sessions.c.user == users.c.id)
+    .where(sessions.c.token.in_(bindparam("tokens", expanding=True)))
 )
 
 
-def invited(db: Connection, token: str, now: datetime) -> User | None:
-    """Return whom the invite is for; None where it is used, expired or unknown."""
-    row = db.execute(_INVITED, {"token": digest(token), "now": now}).first()
-    return None if row is None else users.made(row)
+class Accounts:
+    """Users, their invites and their sessions; the base of :class:`ruleout.web.Store`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add_user(self, name: str, role: Role = "annotator", now: datetime | None = None) -> User:
+        """Add somebody; no two names may look alike."""
+        with self._database.writing() as db:
+            return add_user(db, name, role, moment(now))
+
+    def users(self) -> list[User]:
+        """Return everybody, in the order of adding."""
+        with self._database.reading() as db:
+            return [_user(row) for row in db.execute(select(users).order_by(users.c.id))]
+
+    def user(self, name: str) -> User:
+        """Return the user of that name."""
+        with self._database.reading() as db:
+            return _by_name(db, name)
+
+    def disable(self, name: str, disabled: bool = True, now: datetime | None = None) -> User:
+        """Let somebody in no more (or again).
+
+        Their sessions and invites end, and their open questions may go to others.
+        """
+        at = moment(now)
+        with self._database.writing() as db:
+            user = _by_name(db, name)
+            db.execute(update(users).where(users.c.id == user.id).values(disabled=disabled))
+            if disabled:
+                mine = slots.c.holder == user.id, slots.c.answer.is_(None), slots.c.expires > at
+                db.execute(update(slots).where(*mine).values(expires=at))
+                for table in (sessions, invites):
+                    db.execute(delete(table).where(table.c.user == user.id))
+        return User(id=user.id, name=user.name, role=user.role, disabled=disabled)
+
+    # ------------------------------------------------------------------ invites and passwords
+
+    def invite(
+        self, name: str, role: Role = "annotator", *, days: float = 7, now: datetime | None = None
+    ) -> str:
+        """Return a token with which somebody may choose a password, for the first time or anew.
+
+        Who is absent is added. Earlier invites of theirs end. Nobody can be told the token again.
+        """
+        if not 0 < days <= 366:
+            raise RefusedError(f"an invite for {brief(days)} days", "choose from 1 to 366 days")
+        at = moment(now)
+        with self._database.writing() as db:
+            user = _find(db, name) or add_user(db, name, role, at)
+            if user.disabled:
+                problem = f"the account of {brief(user.name)} is closed"
+                raise RefusedError(problem, "open it again first", reason="foreign")
+            lock_user(db, user.id)
+            if user.role != role:
+                problem = f"{brief(user.name)} has the role {user.role!r}"
+                raise RefusedError(problem, "invite them in that role", reason="conflict")
+            db.execute(delete(invites).where(invites.c.user == user.id))
+            return _new_token(db, invites, user=user.id, expires=at + timedelta(days=days))
+
+    def invited(self, token: str, now: datetime | None = None) -> User | None:
+        """Return whom an invite is for; None where it is used, expired or unknown."""
+        with self._database.looking() as db:
+            return _invited(db, token, moment(now))
+
+    def accept(self, token: str, password_hash: str, now: datetime | None = None) -> User:
+        """Use an invite up: keep the hash of the password, end all sessions of the user."""
+        with self._database.writing() as db:
+            user = _invited(db, token, moment(now))
+            if user is not None:  # locked before the invite, as everywhere: else two wait for ever
+                lock_user(db, user.id)
+            mine = delete(invites).where(invites.c.token == _digest(token))
+            if user is None or not db.execute(mine).rowcount:
+                problem = "this invite has been used, or has expired"
+                raise RefusedError(problem, "ask the lead for a new one", reason="unknown")
+            hers = update(users).where(users.c.id == user.id)
+            db.execute(hers.values(password=password_hash))
+            db.execute(delete(sessions).where(sessions.c.user == user.id))
+            return user
+
+    def password(self, name: str) -> tuple[User, str | None] | None:
+        """Return who logs in under a name, however it is written, and the hash to compare with."""
+        try:
+            typed = folded(checked_name(name.strip()))
+        except RefusedError:
+            return None
+        with self._database.looking() as db:
+            row = db.execute(select(users).where(users.c.folded == typed)).first()
+        return None if row is None else (_user(row), row.password)
+
+    def rehash(self, user: User | int, password_hash: str, *, before: str | None = None) -> None:
+        """Keep a new hash of the same password; not if another than `before` is kept by now."""
+        mine = update(users).where(users.c.id == number_of(user))
+        if before is not None:
+            mine = mine.where(users.c.password == before)
+        with self._database.writing() as db:
+            db.execute(mine.values(password=password_hash))
+
+    # ------------------------------------------------------------------ sessions
+
+    def begin(
+        self,
+        user: User | int,
+        *,
+        hours: float,
+        password_hash: str | None = None,
+        now: datetime | None = None,
+    ) -> str:
+        """Return the token of a new session, which lasts that long after each use.
+
+        `password_hash` is what the password was compared with, which takes a while: where another
+        was chosen meanwhile, there is no session for who knows the old one.
+        """
+        at, span, number = moment(now), timedelta(hours=hours), number_of(user)
+        if not timedelta(seconds=1) <= span <= _LONGEST_SESSION:
+            raise ValueError(f"a session of {hours} hours; choose from 1 second to 30 days")
+        with self._database.writing() as db:
+            row = lock_user(db, number)
+            if password_hash is not None and password_hash != row.password:
+                remedy = "log in with the new one"
+                raise RefusedError("the password was changed just now", remedy, reason="conflict")
+            for table in (sessions, invites):
+                _sweep(db, table, at)
+            times = {"began": at, "expires": at + span, "seconds": int(span.total_seconds())}
+            return _new_token(db, sessions, user=number, **times)
+
+    def session(self, token: str, now: datetime | None = None) -> User | None:
+        """Return whose session it is; None where it is unknown, over, or its user disabled.
+
+        Each use makes it last longer, written down once a minute, up to 30 days after it began.
+        """
+        user, until = self.sessions([token], now)[0]
+        if until is not None:
+            self.lengthen(token, until)
+        return user
+
+    def sessions(
+        self, tokens: Sequence[str], now: datetime | None = None
+    ) -> list[tuple[User | None, datetime | None]]:
+        """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
+        at, digests = moment(now), [_digest(token) for token in tokens]
+        with self._database.looking() as db:
+            rows = db.execute(_SESSIONS, {"tokens": sorted({*digests})}).all()
+        alive = {row.token: row for row in rows if not row.disabled and row.expires > at}
+        return [_alive(alive[one], at) if one in alive else (None, None) for one in digests]
+
+    def lengthen(self, token: str, until: datetime) -> None:
+        """Let a session last until then; one that has ended meanwhile stays ended."""
+        mine = update(sessions).where(sessions.c.token == _digest(token))
+        with self._database.writing() as db:
+            db.execute(mine.values(expires=until))
+
+    def end(self, token: str) -> None:
+        """End a session."""
+        with self._database.writing() as db:
+            db.execute(delete(sessions).where(sessions.c.token == _digest(token)))
+
+    def end_all(self, user: User | int) -> None:
+        """End every session of a user."""
+        with self._database.writing() as db:
+            db.execute(delete(sessions).where(sessions.c.user == number_of(user)))
 
 
-def accept(db: Connection, token: str, password: str, now: datetime) -> User:
-    """Use the invite up: set the hash of the password, end every session."""
-    user = invited(db, token, now)
-    if user is not None:  # locked before the invite, as everywhere: else two wait for each other
-        users.locked(db, user.id)
-    mine = delete(invites).where(invites.c.token == digest(token))
-    if user is None or not db.execute(mine).rowcount:
-        problem = "this invite has been used, or has expired"
-        raise RefusedError(problem, "ask the lead for a new one", reason="unknown")
-    rehash(db, user.id, password)
-    end_all(db, user.id)
+def number_of(user: User | int) -> int:
+    """Return the number of a user; -1, which nobody has, for what cannot be one."""
+    return key(user.id if isinstance(user, User) else user)
+
+
+def moment(now: datetime | None) -> datetime:
+    """Return the moment that is meant; None: this one."""
+    at = datetime.now(UTC) if now is None else now
+    if at.tzinfo is None:
+        raise ValueError("now has no time zone; use datetime.now(UTC)")
+    return at
+
+
+# ---------------------------------------------------------------------- names
+
+
+def checked_name(name: str) -> str:
+    """Return the name as it is kept (NFC), or raise.
+
+    >>> checked_name("Ann")
+    'Ann'
+    """
+    kept = unicodedata.normalize("NFC", name) if isinstance(name, str) else ""
+    if not 1 <= len(kept) <= LONGEST_NAME:
+        raise RefusedError(
+            f"the name {brief(name)} is empty or too long", f"use 1 to {LONGEST_NAME} letters"
+        )
+    strange = any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in kept)
+    if strange or kept != kept.strip() or not folded(kept):
+        raise RefusedError(
+            f"the name {brief(name)} has characters that cannot be seen",
+            "use letters, digits, marks and single spaces between them",
+        )
+    return kept
+
+
+def folded(name: str) -> str:
+    """Return a name without case, look-alike forms, and what cannot be seen in it.
+
+    >>> folded("Zoë Fisher") == folded("ZOË ﬁsher")
+    True
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(_UNSEEN.sub("", plain).split())
+
+
+# ---------------------------------------------------------------------- inside a transaction
+
+
+def add_user(
+    db: Connection, name: str, role: Role, now: datetime, *, disabled: bool = False
+) -> User:
+    """Add somebody."""
+    if role not in ("annotator", "lead"):
+        raise RefusedError(f"there is no role {brief(role)}", "use 'annotator' or 'lead'")
+    kept = checked_name(name)
+    row = {"name": kept, "folded": folded(kept), "role": role, "disabled": disabled, "added": now}
+    try:
+        number = db.execute(insert(users).values(row).returning(users.c.id)).scalar_one()
+    except IntegrityError:
+        problem = f"the name {brief(kept)} is taken, or looks like one that is"
+        raise RefusedError(problem, "choose another name", reason="conflict") from None
+    return User(id=number, name=kept, role=role, disabled=disabled)
+
+
+def lock_user(db: Connection, user: int) -> Row[Any]:
+    """Return a user who may act, while nobody else acts in their name."""
+    mine = select(users).where(users.c.id == key(user)).with_for_update(key_share=True)
+    return allowed(db.execute(mine).first(), user)
+
+
+def allowed(row: Row[Any] | None, user: int) -> Row[Any]:
+    """Return the row of a user who may act, or raise."""
+    if row is None:
+        raise RefusedError(f"there is no user {brief(user)}", "log in again", reason="unknown")
+    if row.disabled:
+        problem = f"the account of {brief(row.name)} is closed"
+        raise RefusedError(problem, "ask the lead of the project", reason="foreign")
+    return row
+
+
+def _user(row: Row[Any]) -> User:
+    return User(id=row.id, name=row.name, role=row.role, disabled=row.disabled)
+
+
+def _find(db: Connection, name: str) -> User | None:
+    row = db.execute(select(users).where(users.c.name == checked_name(name))).first()
+    return None if row is None else _user(row)
+
+
+def _by_name(db: Connection, name: str) -> User:
+    user = _find(db, name)
+    if user is None:
+        remedy = "add them, or check the name"
+        raise RefusedError(f"there is no user {brief(name)}", remedy, reason="unknown")
     return user
 
 
-def rehash(db: Connection, user: int, password: str, before: str | None = None) -> None:
-    """Keep the hash of a user's password; where `before` is given, in its place alone."""
-    mine = update(people).where(people.c.id == user).values(password=password)
-    db.execute(mine if before is None else mine.where(people.c.password == before))
+def _invited(db: Connection, token: str, now: datetime) -> User | None:
+    row = db.execute(_INVITED, {"token": _digest(token), "now": now}).first()
+    return None if row is None else _user(row)
 
 
-# ---------------------------------------------------------------------- sessions
+def _digest(token: str) -> str:
+    return hashlib.sha256(str(token).encode(errors="surrogatepass")).hexdigest()
 
 
-def begin(
-    db: Connection, user: int, hours: float, now: datetime, password: str | None = None
-) -> str:
-    """Return the token of a new session; what has expired is swept out."""
-    span = timedelta(hours=hours)
-    if not timedelta(seconds=1) <= span <= LONGEST:
-        raise ValueError(f"a session of {hours} hours; choose from 1 second to 30 days")
-    users.locked(db, user)
-    if password is not None and password != _password(db, user):
-        remedy = "log in with the new one"
-        raise RefusedError("the password has been changed just now", remedy, reason="conflict")
-    for table in (sessions, invites):
-        _sweep(db, table, now)
-    times = {"began": now, "expires": now + span, "seconds": int(span.total_seconds())}
-    return _token(db, sessions, user=user, **times)
-
-
-def _password(db: Connection, user: int) -> object:
-    return db.execute(select(people.c.password).where(people.c.id == user)).scalar_one()
+def _new_token(db: Connection, table: Table, **row: Any) -> str:
+    token = secrets.token_urlsafe(32)
+    db.execute(insert(table).values(token=_digest(token), **row))
+    return token
 
 
 def _sweep(db: Connection, table: Table, now: datetime) -> None:
@@ -122,48 +331,7 @@ def _sweep(db: Connection, table: Table, now: datetime) -> None:
     db.execute(delete(table).where(table.c.token.in_(over)))
 
 
-_SESSIONS = (
-    select(people, sessions.c.token, sessions.c.began, sessions.c.expires, sessions.c.seconds)
-    .join(sessions, sessions.c.user == people.c.id)
-    .where(sessions.c.token.in_(bindparam("tokens", expanding=True)))
-)
-_LENGTHEN = (
-    update(sessions)
-    .where(sessions.c.token == bindparam("of"))
-    .values(expires=bindparam("until", type_=Moment()))
-)
-
-
-def look(
-    db: Connection, tokens: Sequence[str], now: datetime
-) -> list[tuple[User | None, datetime | None]]:
-    """Return whose each session is, and until when it now lasts where that is worth writing."""
-    digests = [digest(token) for token in tokens]
-    rows = db.execute(_SESSIONS, {"tokens": sorted({*digests})})
-    alive = {row.token: row for row in rows if not row.disabled and row.expires > now}
-    return [_seen(alive[one], now) if one in alive else (None, None) for one in digests]
-
-
-def _seen(row: Row[Any], now: datetime) -> tuple[User, datetime | None]:
-    until = _until(row, now)
-    return users.made(row), until if until - row.expires >= _RARELY else None
-
-
-def _until(row: Row[Any], now: datetime) -> datetime:
-    return min(now + timedelta(seconds=row.seconds), row.began + LONGEST)  # type: ignore[no-any-return]
-
-
-def lengthen(db: Connection, token: str, until: datetime) -> None:
-    """Write down until when a session lasts; one that has ended meanwhile stays ended."""
-    db.execute(_LENGTHEN, {"of": digest(token), "until": until})
-
-
-def end(db: Connection, token: str) -> None:
-    """End a session."""
-    db.execute(delete(sessions).where(sessions.c.token == digest(token)))
-
-
-def end_all(db: Connection, user: int, *, invites_too: bool = False) -> None:
-    """End the sessions of a user, and their invites where that is asked for."""
-    for table in (sessions, invites) if invites_too else (sessions,):
-        db.execute(delete(table).where(table.c.user == user))
+def _alive(row: Row[Any], now: datetime) -> tuple[User, datetime | None]:
+    """Return whose session it is, and until when it lasts now where that is worth writing."""
+    until = min(now + timedelta(seconds=row.seconds), row.began + _LONGEST_SESSION)
+    return _user(row), until if until - row.expires >= _RARELY else None

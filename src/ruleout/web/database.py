@@ -182,10 +182,7 @@ def _translated() -> Iterator[None]:
         raise
     except (DBAPIError, exc.TimeoutError) as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()
-        raise UnavailableError(
-            f"the database failed ({cause[0] if cause else type(error).__name__});"
-            " nothing was acknowledged, try again"
-        ) from error
+        raise UnavailableError(cause[0] if cause else type(error).__name__) from error
 
 
 def one_by_one(error: Exception) -> bool:

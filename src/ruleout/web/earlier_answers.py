@@ -8,17 +8,18 @@ A "which" goes with the "yes" of its annotator to a set that holds the class, if
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import Column, Connection, Row, Select, and_, func, insert, or_, select
+from sqlalchemy import Connection, and_, func, insert, or_, select
 
 from ruleout.labels.errors import brief
-from ruleout.web import queries, users
+from ruleout.web.accounts import add_user, checked_name, folded
 from ruleout.web.entities import IMPORTED, Brought, RefusedError, Settings
 from ruleout.web.names import storable
+from ruleout.web.queries import hold, in_chunks
 from ruleout.web.schema import answers, questions, slots, undone
 from ruleout.web.schema import items as item_table
 from ruleout.web.schema import users as people
@@ -81,12 +82,12 @@ class Bringing:
         known = {row.folded: row.id for row in self.db.execute(select(people))}
         found, added = {}, []
         for name in dict.fromkeys(one.annotator for one in fresh):
-            folded = users.folded(users.checked_name(name))
-            if folded not in known:
-                user = users.add(self.db, name, "annotator", self.now, disabled=True)
-                known[folded] = user.id
+            plain = folded(checked_name(name))
+            if plain not in known:
+                user = add_user(self.db, name, "annotator", self.now, disabled=True)
+                known[plain] = user.id
                 added.append(user.name)
-            found[name] = known[folded]
+            found[name] = known[plain]
         return found, tuple(added)
 
     def _placed(
@@ -135,7 +136,7 @@ class Bringing:
         if further:
             self.db.execute(insert(slots), further)
         if takers:
-            self.db.execute(queries.HOLD, [self._held(place, number) for place, number in takers])
+            hold(self.db, [self._held(place, number) for place, number in takers])
 
     def _row(self, one: Earlier, place: Place) -> dict[str, Any]:
         return {
@@ -175,15 +176,6 @@ def _check(one: Earlier, k: int) -> None:
 
 
 _CHUNK = 1000  # values in one statement; databases allow some ten thousand
-
-
-def in_chunks(
-    db: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
-) -> Iterator[Row[Any]]:
-    """Yield the rows in which the column has one of the values, however many there are."""
-    every = list(values)
-    for start in range(0, len(every), _CHUNK):
-        yield from db.execute(query.where(column.in_(every[start : start + _CHUNK])))
 
 
 @dataclass

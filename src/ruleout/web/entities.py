@@ -222,3 +222,7 @@ class RefusedError(InputError):
 
 class UnavailableError(RuntimeError):
     """The database failed, so nothing was acknowledged; the same request may be sent again."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the database failed ({cause}); nothing was acknowledged, try again")
+        self.cause = cause

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
+import numpy as np
+from sqlalchemy import Connection, Row, bindparam, insert, select
 
+from ruleout.labels.classes import class_names
 from ruleout.labels.errors import brief
-from ruleout.web import answer_log, projects, schema
+from ruleout.web import answer_log, schema
+from ruleout.web.accounts import Accounts, moment, number_of
 from ruleout.web.database import Database, make, one_by_one, upgrade
 from ruleout.web.earlier_answers import Bringing
 from ruleout.web.entities import (
@@ -31,18 +36,27 @@ from ruleout.web.entities import (
     UnavailableError,
     User,
 )
-from ruleout.web.people import People, moment, number_of
+from ruleout.web.names import storable
 from ruleout.web.progress import Progress, progress
-from ruleout.web.proposals import Proposer
-from ruleout.web.turns import Sitting
+from ruleout.web.proposals import Proposer, capped_law
+from ruleout.web.queries import in_chunks
+from ruleout.web.schema import items, key, project, questions, slots
+from ruleout.web.turns import take_turns
 
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
 __all__ = ["Store"]
 
+_ITEM = select(items).where(items.c.id == bindparam("item"))
+_ASKED = _ITEM.where(
+    select(questions.c.id)
+    .where(questions.c.item == items.c.id, questions.c.user == bindparam("user"))
+    .exists()
+)
 
-class Store(People):
+
+class Store(Accounts):
     """A labelling project; :meth:`create` makes one and :meth:`open` opens it.
 
     Every method may be called from any thread, and any number of processes may have the same
@@ -68,44 +82,36 @@ class Store(People):
         super().__init__(database)
         self._settings = settings
         with database.looking() as db:
-            self._identity = projects.identity(db)
+            made = db.execute(select(project.c.created)).scalar_one()
+        self._identity = hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
         self._proposer = Proposer(settings)
 
     @classmethod
     def create(cls, url: str, settings: Settings, items: Iterable[Item]) -> Store:
         """Make a project in an empty database; the file, where it is one, is made too."""
-        database = Database(url)
-        try:
+        with _opening(url) as database:
             if database.file and not database.file.parent.is_dir():
                 problem = f"there is no folder {str(database.file.parent)!r}"
                 raise StoreError(problem, "make it first")
             with database.writing() as db:
                 make(database, db)
-                projects.write_settings(db, settings, moment(None))
-                projects.add_items(db, settings, items)
+                write_project(db, settings, items, moment(None))
                 database.settle(db, schema.items, schema.slots)
             database.keep_a_journal()
-        except BaseException as error:
-            database.close()
-            raise _plain(database, error) from None
-        return cls(database, settings)
+            return cls(database, settings)
 
     @classmethod
     def open(cls, url: str) -> Store:
         """Open a project; older tables are brought up to date first."""
-        database = Database(url)
-        try:
+        with _opening(url) as database:
             if database.file and not database.file.is_file():
                 problem = f"there is no file {str(database.file)!r}"
                 raise StoreError(problem, "make a project with `ruleout label init`")
             with database.writing() as db:
                 upgrade(database, db)
-                settings = projects.read_settings(db)
+                settings = _read_settings(db)
             database.keep_a_journal()
-        except BaseException as error:
-            database.close()
-            raise _plain(database, error) from None
-        return cls(database, settings)
+            return cls(database, settings)
 
     @property
     def settings(self) -> Settings:
@@ -126,52 +132,47 @@ class Store(People):
 
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
-        _check_count(count, 1)
-        wish = TurnRequest(user=number_of(user), hold=count, now=moment(now))
-        return self._one(wish).questions
+        return self._turn(user, None, count, now, least=1).questions
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply and return its receipt; the same reply again gets the same receipt."""
-        return self.turn(user, reply, 0, now).receipt
+        return self._turn(user, reply, 0, now).receipt
 
     def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
         """Record a reply and return up to `hold` questions that are then open, in one step."""
-        _check_count(hold, 0)
-        return self._one(TurnRequest(user=number_of(user), hold=hold, now=moment(now), reply=reply))
+        return self._turn(user, reply, hold, now)
 
-    def _one(self, wish: TurnRequest) -> Turn:
-        found = self.turns([wish])[0]
+    def turns(self, requests: Sequence[TurnRequest]) -> list[Turn | BaseException]:
+        """Take many turns, at best in one transaction; return what each gets, or is to raise."""
+        try:
+            return [*self._together(requests)]
+        except Exception as error:  # of one of them, who must not harm the others
+            if not one_by_one(error):
+                raise
+        return [self._alone(request) for request in requests]
+
+    def _turn(
+        self, user: User | int, reply: Reply | None, hold: int, now: datetime | None, least: int = 0
+    ) -> Turn:
+        if type(hold) is not int or not least <= hold <= MOST_HELD:
+            remedy = f"ask for {least} to {MOST_HELD}"
+            raise RefusedError(f"{brief(hold)} questions asked for", remedy)
+        request = TurnRequest(user=number_of(user), hold=hold, now=moment(now), reply=reply)
+        found = self.turns([request])[0]
         if isinstance(found, BaseException):
             raise found
         return found
 
-    def turns(self, wishes: Sequence[TurnRequest]) -> list[Turn | BaseException]:
-        """Do what many want, at best in one transaction; return what each gets, or is to raise."""
-        if len(wishes) > 1:
-            try:
-                with self._database.writing() as db:
-                    return [*self._sitting(db).turns(wishes)]
-            except Exception as error:  # of one of them, who must not harm the others
-                if not one_by_one(error):
-                    raise
-        return [self._tried(wish) for wish in wishes]
+    def _together(self, requests: Sequence[TurnRequest]) -> list[Turn | RefusedError]:
+        with self._database.writing() as db:
+            self._database.by_index(db)
+            return take_turns(db, self._settings, self._proposer, requests)
 
-    def _tried(self, wish: TurnRequest) -> Turn | BaseException:
+    def _alone(self, request: TurnRequest) -> Turn | BaseException:
         try:
-            try:
-                return self._alone(wish)
-            except IntegrityError:  # somebody else wrote the same a moment ago: now it is there
-                return self._alone(wish)
+            return self._together([request])[0]
         except Exception as error:
             return error
-
-    def _alone(self, wish: TurnRequest) -> Turn:
-        with self._database.writing() as db:
-            return self._sitting(db).alone(wish)
-
-    def _sitting(self, db: Connection) -> Sitting:
-        self._database.by_index(db)
-        return Sitting(db, self._settings, self._proposer)
 
     def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:
         """Import answers that were given elsewhere; those that are known are not added again."""
@@ -201,23 +202,34 @@ class Store(People):
 
     def items(self, first: int = 1, last: int | None = None) -> Iterator[tuple[int, Item]]:
         """Yield the items with their numbers, in the order they were given."""
+        query = select(items).where(items.c.id >= first).order_by(items.c.id)
+        if last is not None:
+            query = query.where(items.c.id <= last)
         with self._database.reading() as db:
-            yield from projects.items(db, first, last)
+            for row in db.execute(query.execution_options(yield_per=1000)):
+                yield row.id, _item(row)
 
     def item(self, number: int) -> Item:
         """Return one item by its number."""
+        return self._one_item(_ITEM, number)
+
+    def item_for(self, user: User, number: int) -> Item:
+        """Return one item that this user may see: a lead any, others what they were asked about."""
+        return self._one_item(_ITEM if user.role == "lead" else _ASKED, number, user.id)
+
+    def _one_item(self, query: Any, number: int, user: int = -1) -> Item:
         with self._database.looking() as db:
-            return projects.item(db, number)
+            row = db.execute(query, {"item": key(number), "user": user}).first()
+        if row is None:
+            problem = f"there is no item {brief(number)}"
+            raise RefusedError(problem, "use a number that a question names", reason="unknown")
+        return _item(row)
 
     def some_items(self, numbers: Iterable[int]) -> dict[int, Item]:
         """Return the items of these numbers."""
         with self._database.looking() as db:
-            return projects.some_items(db, numbers)
-
-    def item_for(self, user: User, number: int) -> Item:
-        """Return one item that this user may see: a lead any, others what they were asked about."""
-        with self._database.looking() as db:
-            return projects.item_for(db, user, number)
+            rows = in_chunks(db, select(items), items.c.id, numbers)
+            return {row.id: _item(row) for row in rows}
 
     def check(self) -> list[str]:
         """Return what is broken, one sentence each; empty: nothing is."""
@@ -238,14 +250,100 @@ class Store(People):
         self.close()
 
 
-def _check_count(count: int, least: int) -> None:
-    if type(count) is not int or not least <= count <= MOST_HELD:
-        raise RefusedError(f"{brief(count)} questions asked for", f"ask for {least} to {MOST_HELD}")
+@contextmanager
+def _opening(url: str) -> Iterator[Database]:
+    """Yield a database, which is closed again where it cannot be used."""
+    database = Database(url)
+    try:
+        yield database
+    except BaseException as error:
+        database.close()
+        if not isinstance(error, UnavailableError):
+            raise
+        problem = f"cannot open {database.name} ({error.cause})"
+        raise StoreError(problem, "check the address and the server") from None
 
 
-def _plain(database: Database, error: BaseException) -> BaseException:
-    """Say that a database cannot be opened in a sentence for people; leave other errors."""
-    if not isinstance(error, UnavailableError):
-        return error
-    cause = str(error).removeprefix("the database failed (").split(");")[0]
-    return StoreError(f"cannot open {database.name} ({cause})", "check the address and the server")
+# ---------------------------------------------------------------------- settings and items
+
+
+def write_project(db: Connection, settings: Settings, given: Iterable[Item], now: datetime) -> None:
+    """Check the settings and the items and write them down, with a slot for every answer."""
+    every = list(given)
+    _check_settings(settings)
+    _check_items(every, len(settings.classes))
+    text = json.dumps(asdict(settings))
+    db.execute(insert(project).values(id=1, settings=text, created=now))
+    places = np.random.default_rng(settings.seed).permutation(len(every))
+    rows = [
+        {**vars(one), "id": n + 1, "cells": json.dumps(dict(one.cells), default=str),
+         "place": int(places[n])}
+        for n, one in enumerate(every)
+    ]  # fmt: skip
+    db.execute(insert(items), rows)
+    rounds = [
+        {"item": row["id"], "round": n, "place": row["place"], "needed": True,
+         "test": settings.gold_rate > 0 and row["gold"] is not None}
+        for row in rows for n in range(settings.rounds)
+    ]  # fmt: skip
+    db.execute(insert(slots), rounds)
+
+
+def _read_settings(db: Connection) -> Settings:
+    text = db.execute(select(project.c.settings)).scalar_one_or_none()
+    try:
+        found = json.loads(text)  # type: ignore[arg-type]
+        settings = Settings(**{**found, "classes": tuple(found["classes"])})
+        _check_settings(settings)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        problem = "the settings of the project are damaged"
+        raise StoreError(problem, "restore the database from a backup") from None
+    return settings
+
+
+_LIMITS = {
+    "mode": "use 'propose' or 'rule-out'",
+    "rounds": "ask for 1 to 1000 answers per item",
+    "gold_rate": "choose a share from 0 to 0.5",
+    "lease_seconds": "choose from 1 second to 30 days",
+    "seed": "choose a whole number from 0 to 2^63 - 1",
+}
+
+
+def _check_settings(settings: Settings) -> None:
+    class_names(settings.classes)
+    capped_law(settings.law, len(settings.classes), settings.cap)
+    wrong = {
+        "mode": settings.mode not in ("propose", "rule-out"),
+        "rounds": not 1 <= settings.rounds <= 1000,
+        "gold_rate": not 0 <= settings.gold_rate <= 0.5,
+        "lease_seconds": not 1 <= settings.lease_seconds <= 30 * 86400,
+        "seed": not 0 <= settings.seed < 2**63,
+    }
+    for name, is_wrong in wrong.items():
+        if is_wrong:
+            raise StoreError(f"{name} = {brief(getattr(settings, name))}", _LIMITS[name])
+
+
+def _check_items(every: Sequence[Item], classes: int) -> None:
+    if not every:
+        raise StoreError("there are no items", "give at least one")
+    seen: set[str] = set()
+    for row, one in enumerate(every):
+        if not one.name or one.name in seen:
+            problem = f"item name {brief(one.name)} is {'taken' if one.name else 'empty'}"
+            raise StoreError(problem, "give every item a name of its own", row=row)
+        seen.add(one.name)
+        if not all(map(storable, (one.name, one.path or "", one.text or ""))):
+            problem = f"item {brief(one.name)} holds a character that cannot be stored"
+            raise StoreError(problem, "rename the file, or write the text as UTF-8", row=row)
+        if one.gold is not None and not 0 <= one.gold < classes:
+            problem = f"item {brief(one.name)} has gold class {one.gold}"
+            raise StoreError(problem, f"classes go from 0 to {classes - 1}", row=row)
+
+
+def _item(row: Row[Any]) -> Item:
+    return Item(
+        name=row.name, kind=row.kind, path=row.path, text=row.text,
+        cells=json.loads(row.cells), sha256=row.sha256, gold=row.gold,
+    )  # fmt: skip

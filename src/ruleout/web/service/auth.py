@@ -17,6 +17,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.responses import RedirectResponse, Response
 
+from ruleout.web.accounts import LONGEST_NAME, folded
 from ruleout.web.entities import RefusedError, User
 from ruleout.web.names import storable
 from ruleout.web.service.gate import Call, Cookie, Endpoint, Row
@@ -32,8 +33,6 @@ from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.service.rate_limit import Delays
 from ruleout.web.store import Store
-from ruleout.web.users import LONGEST as LONGEST_NAME
-from ruleout.web.users import folded
 
 _WRONG = "The name or the password is wrong."
 _USED = "this invite link was used or has run out; ask the lead of the project for another"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -12,11 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
-from web.made import Make, at, counted, make_items, said, take_as_many
-from web.test_store_answers import *  # noqa: F403
-from web.test_store_leases import *  # noqa: F403
-from web.test_store_turns import *  # noqa: F403
-from web.test_store_undo import *  # noqa: F403
+from web.made import Make, at, counted, make_items, said
 
 from ruleout.web import (
     Question,
@@ -27,21 +23,14 @@ from ruleout.web import (
     UnavailableError,
     User,
     database,
-    users,
 )
+from ruleout.web import (
+    store as store_module,
+)
+from ruleout.web.accounts import lock_user
 from ruleout.web.database import one_by_one
 from ruleout.web.entities import StoreError, TurnRequest
-from ruleout.web.turns import Sitting
-
-# The tests of the modules above run here again: every turn is done as one of many.
-del test_a_turn_takes_six_statements  # noqa: F821
-
-
-@pytest.fixture(autouse=True)
-def as_one_of_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let even one annotator take the way of many, in the tests that are borrowed."""
-    if request.function.__module__ != __name__:
-        monkeypatch.setattr(Store, "turns", take_as_many)
+from ruleout.web.turns import take_turns
 
 
 def people(store: Store, count: int) -> list[User]:
@@ -293,7 +282,7 @@ def test_gold_questions_come_as_often_as_one_by_one(make: Make, rate: float) -> 
 def _crossed(state: str | None, kind: type[Exception] = OperationalError) -> Exception:
     cause = Exception("deadlock detected")
     cause.sqlstate = state  # type: ignore[attr-defined]
-    error = UnavailableError("the database failed")
+    error = UnavailableError("deadlock detected")
     error.__cause__ = kind("UPDATE", {}, cause)
     return error
 
@@ -316,44 +305,27 @@ def test_what_may_go_well_one_by_one(error: Exception, again: bool) -> None:
     assert one_by_one(error) is again
 
 
+@pytest.mark.parametrize("state", ["40P01", "55P03"])
 def test_turns_in_each_others_way_are_done_one_by_one(
-    make: Make, monkeypatch: pytest.MonkeyPatch
+    make: Make, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     store = make(20)
     wishes = [wish(user, said("no", mine)) for user, mine in _opened(store, 3)]
 
-    def crossed(*_: Any) -> Iterator[Any]:
-        raise _crossed("40P01")
+    def crossed(db: Any, settings: Any, proposer: Any, requests: Sequence[TurnRequest]) -> Any:
+        if len(requests) > 1:
+            raise _crossed(state)
+        if requests[0] is wishes[1]:
+            raise KeyError("of one alone")
+        return take_turns(db, settings, proposer, requests)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Sitting, "turns", crossed)
-        found = store.turns(wishes)
-    assert [turn.receipt.status for turn in found if isinstance(turn, Turn)] == ["recorded"] * 3
-
-
-def test_a_refusal_at_the_second_try_is_for_one_alone(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = make(20)
-    wishes = [wish(user, said("no", mine)) for user, mine in _opened(store, 3)]
-    errors = iter([IntegrityError("INSERT", {}, Exception("twice")), RefusedError("no", "stop")])
-    alone = Store._alone
-
-    def unlucky(store: Store, one: TurnRequest) -> Turn:
-        if one is wishes[1]:
-            raise next(errors)
-        return alone(store, one)
-
-    def crossed(*_: Any) -> Iterator[Any]:
-        raise _crossed("55P03")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Sitting, "turns", crossed)
-        patch.setattr(Store, "_alone", unlucky)
+        patch.setattr(store_module, "take_turns", crossed)
         found = store.turns(wishes)
     assert [isinstance(one, Turn) for one in found] == [True, False, True]
-    assert isinstance(found[1], RefusedError)
+    assert isinstance(found[1], KeyError)
     assert len(list(store.log())) == 2
+    assert store.check() == []
 
 
 def test_one_who_is_locked_elsewhere_holds_nobody_else_up(
@@ -366,7 +338,7 @@ def test_one_who_is_locked_elsewhere_holds_nobody_else_up(
     monkeypatch.setattr(database, "_TURNS", database._TURNS.replace("5s", "200ms"))
     opened = _opened(store, 3)
     with store._database.writing() as elsewhere:
-        users.locked(elsewhere, opened[1][0].id)
+        lock_user(elsewhere, opened[1][0].id)
         found = store.turns([wish(user, said("no", mine)) for user, mine in opened])
     assert [isinstance(one, Turn) for one in found] == [True, False, True]
     assert isinstance(found[1], UnavailableError)
