@@ -268,14 +268,18 @@ class _Wave:
         return row if row.gone is None else None
 
     def _take_effect(self, seat: _Seat, row: dict[str, Any], number: int) -> None:
-        asked = self._asked.get(row["question"])
-        place = {} if asked is None else {"item": asked.item, "question": asked.id}
-        seat.receipt = Receipt(id=row["id"], status=row["status"], **place)
-        if row["kind"] == "undo" and asked is not None:
+        if row["question"] is None:  # an undo that found nothing
+            seat.receipt = Receipt(id=row["id"], status=row["status"])
+            return
+        asked = self._asked[row["question"]]
+        seat.receipt = Receipt(
+            id=row["id"], status=row["status"], item=asked.item, question=asked.id
+        )
+        if row["kind"] == "undo":
             self._take_back(seat, asked, number)
-        elif row["kind"] not in ("undo", "which") and not row["late"]:
-            skipped = row["kind"] == "skip"
-            self._hold(seat, asked, None) if skipped else self._hold(seat, asked, asked.id, number)
+        elif row["kind"] != "which" and not row["late"]:
+            stays = None if row["kind"] == "skip" else asked.id
+            self._hold(seat, asked, stays, stays and number)
             del seat.open[asked.id]
 
     def _take_back(self, seat: _Seat, asked: Any, by: int) -> None:
