@@ -441,5 +441,5 @@ def test_bad_requests_are_one_sentence(tmp_path: Path) -> None:
         project_export.write_sets(sets, ["a", "b"], tmp_path / "a.csv")
     with pytest.raises(InputError, match="the assumed error rate is 0; give one between 0 and 1"):
         reliability.reliabilities([], {}, 4, assumed=0)
-    with pytest.raises(InputError, match=r"unknown file type '.xls'; use one of .csv, .jsonl"):
+    with pytest.raises(InputError, match=r"unknown file type '.xls'; use one of .csv, .tsv"):
         project_export.write_sets(sets, ["a"], tmp_path / "a.xls")

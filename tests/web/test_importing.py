@@ -108,12 +108,12 @@ def test_predictions_drafts_and_other_results_are_no_answers(tmp_path: Path) -> 
     ],
 )
 def test_images_are_found_by_the_end_of_their_path(value: str, wanted: str) -> None:
-    assert Matcher(IMAGES).find({"image": value}, None, 0, False) == wanted
+    assert Matcher(IMAGES).find({"image": value}, None, False) == wanted
 
 
 def test_an_image_that_may_be_two_is_refused() -> None:
     with pytest.raises(InputError, match=r"may be any of 'pets/cat\.png', 'wild/cat\.png'; name"):
-        Matcher(IMAGES).find({"image": "/data/upload/3/0a1b2c3d-cat.png"}, None, 0, False)
+        Matcher(IMAGES).find({"image": "/data/upload/3/0a1b2c3d-cat.png"}, None, False)
 
 
 def test_texts_are_found_by_what_they_say(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_texts_are_found_by_what_they_say(tmp_path: Path) -> None:
 
 @given(st.text())
 def test_no_value_breaks_the_matching(value: str) -> None:
-    assert Matcher(IMAGES).find({"image": f"x{value}x"}, None, 0, True) in (None, *NAMES)
+    assert Matcher(IMAGES).find({"image": f"x{value}x"}, None, True) in (None, *NAMES)
 
 
 def test_unknown_tasks_may_be_left_out_with_a_note(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_reading_twice_gives_the_same_ids_and_repeats_are_one(tmp_path: Path) ->
     found = answers(tmp_path, "item,annotator,kind,excluded\n" + line * 2)
     again = answers(tmp_path, "item,annotator,kind,excluded\ndog.png,ada,excluded,dog|cat\n")
     assert [one.id for one in found.answers] == [one.id for one in again.answers]
-    assert found.notes == ("1 answer(s) stood in the file twice: read once.",)
+    assert found.notes == ("1 answer(s) occur in the file twice: read once.",)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +84,7 @@ class DataError(InputError):
         remedy: str = "delete it and load again",
         *,
         file: str | Path | None = None,
-        row: int | None = None,
+        row: int | Sequence[int] | None = None,
         column: object = None,
         line: int | None = None,
     ) -> None:

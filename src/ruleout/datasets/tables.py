@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, shown, unknown
-from ruleout.labels.errors import InputError, LabelError, brief, nearest
+from ruleout.labels.errors import LabelError, brief, nearest
 from ruleout.labels.laws import Law
 from ruleout.labels.process import Seed, draw
 from ruleout.labels.row_files import (
@@ -31,6 +31,7 @@ from ruleout.labels.row_files import (
     check_separator,
     check_unique,
     find_column,
+    names_in,
     naming,
     suffix_of,
 )
@@ -456,9 +457,7 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
         remedy = f"ignore the column (--ignore {name}) or turn it into numbers"
     else:
         problem = "the cell is empty"
-    error = DataError(problem, remedy, column=name)
-    error.rows = rows
-    return error
+    return DataError(problem, remedy, row=rows, column=name)
 
 
 # ---------------------------------------------------------------------- labels
@@ -507,8 +506,6 @@ def guess_note(classes: tuple[ClassName, ...]) -> str:
 
 def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:
     """Sort the names that occur; names that are all whole numbers become such."""
-    from ruleout.labels.files import names_in
-
     names: set[str] = set()
     if ask.excluded is not None:
         for value in cells[ask.excluded].values:
@@ -555,13 +552,10 @@ def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArra
     )
     if (codes < 0).any():
         bad = np.flatnonzero(codes < 0).tolist()
-        error: InputError = unknown(values[bad[0]], classes, column=column)
-        if values[bad[0]] in (None, ""):
-            error = DataError(
-                "the cell is empty", "fill in the label or drop the row", column=column
-            )
-        error.rows = cells.rows(bad)
-        raise error
+        value, where = values[bad[0]], {"row": cells.rows(bad), "column": column}
+        if value in (None, ""):
+            raise DataError("the cell is empty", "fill in the label or drop the row", **where)
+        raise unknown(value, classes, **where)
     codes = codes if cells.codes is None else codes[cells.codes]
     return np.asarray(np.array(classes)[codes])
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO
 
-__all__ = ["atomic_folder", "atomic_write"]
-
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:

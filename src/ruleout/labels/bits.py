@@ -22,22 +22,6 @@ from ruleout.labels.classes import (
 )
 from ruleout.labels.errors import LabelError, brief
 
-__all__ = [
-    "Bits",
-    "check_rows",
-    "chunk_rows",
-    "chunks",
-    "complement",
-    "count",
-    "equal",
-    "frozen",
-    "one_hot",
-    "pack",
-    "unpack",
-    "width",
-]
-
-
 Bits = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
@@ -117,15 +101,11 @@ def check_rows(
     """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
     sizes = count(bits)
     if (sizes == k).any():
-        raise _in_rows(LabelError("every class is ruled out", full), sizes == k)
+        rows = np.flatnonzero(sizes == k).tolist()
+        raise LabelError("every class is ruled out", full, row=rows)
     if not unlabelled and (sizes == 0).any():
         remedy = "rule out at least one class, drop the row, or pass unlabelled=True"
-        raise _in_rows(LabelError("nothing is ruled out", remedy), sizes == 0)
-
-
-def _in_rows(error: LabelError, where: NDArray[np.bool_]) -> LabelError:
-    error.rows = np.flatnonzero(where).tolist()
-    return error
+        raise LabelError("nothing is ruled out", remedy, row=np.flatnonzero(sizes == 0).tolist())
 
 
 def is_table(source: Any) -> bool:

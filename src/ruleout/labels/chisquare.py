@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EXPECTED", "Test"]
-
 EXPECTED = 5.0  # counts that a chi-square test needs to expect
 
 

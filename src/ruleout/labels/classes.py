@@ -11,20 +11,6 @@ from numpy.typing import NDArray
 
 from ruleout.labels.errors import LabelError, brief, nearest
 
-__all__ = [
-    "ClassName",
-    "Classes",
-    "agree",
-    "check_count",
-    "class_names",
-    "encode",
-    "position",
-    "positions",
-    "shown",
-    "unknown",
-]
-
-
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
 
@@ -89,12 +75,21 @@ def _name(value: object, place: int) -> ClassName:
     name = str(value)
     if not name.strip():
         raise LabelError(f"class {place} is {brief(name)}, a blank", "give every class a name")
-    if "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+    if not storable(name):
         raise LabelError(
             f"class {place} is {brief(name)}, which files and NumPy cannot hold",
             "leave out NUL characters and lone surrogates",
         )
     return name
+
+
+def storable(text: str) -> bool:
+    r"""Tell whether a database can hold the text: no NUL, no half of a surrogate pair.
+
+    >>> storable("naïve\n"), storable("\0"), storable("\ud800")
+    (True, False, False)
+    """
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def agree(found: tuple[ClassName, ...], wanted: Classes) -> tuple[ClassName, ...]:

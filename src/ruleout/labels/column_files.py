@@ -406,10 +406,11 @@ def _write_csv(
     cell: Callable[[Any], Any],
 ) -> None:
     more = [] if listed is None else [""]
-    with csv_writer(out, separator) as lines:
-        lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
-        for row in _rows(batches):
-            lines.writerow([*map(cell, row), *more])
+    text = _LineFeeds(out, "utf-8", newline="")
+    lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
+    lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
+    lines.writerows([*map(cell, row), *more] for row in _rows(batches))
+    text.detach()
 
 
 def _joined_names(value: Any) -> Any:
@@ -422,20 +423,11 @@ def _short(cell: str) -> str:
     return cell
 
 
-@contextmanager
-def csv_writer(out: IO[bytes], delimiter: str = ",") -> Iterator[Any]:
-    """Yield a CSV writer whose lines end in a line feed, and which quotes both line ends.
+class _LineFeeds(TextIOWrapper):
+    """Lines end in a line feed, although the csv module writes both line ends.
 
-    Before Python 3.13 the csv module quotes only the line end that it writes itself.
+    Before Python 3.13 it quotes only the line ends that it writes itself.
     """
-    text = TextIOWrapper(out, "utf-8", newline="")
-    yield csv.writer(_LineFeeds(text), lineterminator="\r\n", delimiter=delimiter)
-    text.detach()
-
-
-class _LineFeeds:
-    def __init__(self, text: TextIOWrapper) -> None:
-        self._text = text
 
     def write(self, line: str) -> int:
-        return self._text.write(line.removesuffix("\r\n") + "\n")
+        return super().write(line.removesuffix("\r\n") + "\n")

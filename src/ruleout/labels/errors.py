@@ -19,8 +19,8 @@ class InputError(ValueError):
     remedy
         What the reader can do about it.
     file, row, column, line
-        Where it is. ``row`` counts from 0, as in ``sets[row]``; ``line`` counts from 1, as
-        editors do, and is what a reader of a text file sees.
+        Where it is. ``row`` counts from 0, as in ``sets[row]``, and may be all rows that cannot
+        be used; ``line`` counts from 1, as editors do, and is what a reader of a text file sees.
 
     Examples
     --------
@@ -36,14 +36,15 @@ class InputError(ValueError):
         remedy: str,
         *,
         file: str | Path | None = None,
-        row: int | None = None,
+        row: int | Sequence[int] | None = None,
         column: object = None,
         line: int | None = None,
     ) -> None:
         self.problem, self.remedy = problem, remedy
         self.file, self.column = file, column
-        self.rows: Sequence[int] = [] if row is None else [row]  # all that cannot be used
-        self.lines: Sequence[int] = [] if line is None else [line]  # of the first of them
+        rows = [row] if isinstance(row, int) else row
+        self.rows: Sequence[int] = rows or []
+        self.lines: Sequence[int] = [] if line is None else [line]  # of the first rows
         super().__init__(problem, remedy)
 
     @property

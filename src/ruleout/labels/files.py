@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,16 +22,18 @@ from numpy.typing import NDArray
 
 from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
-from ruleout.labels.classes import Classes, ClassName, agree, class_names, unknown
+from ruleout.labels.classes import Classes, ClassName, agree, class_names
 from ruleout.labels.column_files import Cells, read_columns, write_columns
-from ruleout.labels.errors import InputError, LabelError, brief
+from ruleout.labels.errors import InputError, LabelError
 from ruleout.labels.row_files import (
     COLUMN,
     SUFFIXES,
     find_column,
+    name_codes,
+    name_places,
+    names_in,
     naming,
     parse_json,
-    split,
     suffix_of,
 )
 from ruleout.labels.sets import LabelSets
@@ -127,15 +128,13 @@ def build(
 
     `full` is the remedy where every class is ruled out.
     """
-    names: dict[Any, int] = {name: code for code, name in enumerate(classes)}
-    if isinstance(classes[0], int):  # in text files whole numbers are text
-        names.update((str(name), code) for code, name in enumerate(classes))
+    places = name_places(classes)
     faults: list[tuple[int, LabelError]] = []
 
     def codes() -> Iterator[list[int]]:
         for place, value in enumerate(cells.values):
             try:
-                yield _codes(names_in(value, unlabelled), names, classes)
+                yield name_codes(names_in(value, unlabelled), classes, places)
             except LabelError as error:
                 faults.append((place, error))
                 yield []
@@ -151,46 +150,6 @@ def build(
         raise
     sets = LabelSets._trusted(packed, classes)
     return sets if cells.codes is None else sets[cells.codes]
-
-
-def names_in(value: Any, unlabelled: bool = True) -> list[Any]:
-    """Return the names in a cell: text separated by ``|``, a list, or one whole number."""
-    if isinstance(value, str):
-        return split(value)
-    if value is None and unlabelled:
-        return []
-    if isinstance(value, int) and not isinstance(value, bool):
-        return [value]
-    if not isinstance(value, list):
-        found = "nothing" if value is None else brief(value)
-        raise LabelError(f"the row holds {found}, not a list", "give class names")
-    return value
-
-
-def _codes(labels: list[Any], names: dict[Any, int], classes: tuple[ClassName, ...]) -> list[int]:
-    found = [names.get(label, -1) if type(label) is str else -1 for label in labels]
-    if -1 in found:  # whole numbers, spaces around names, or a fault
-        found = [_lookup(label, names, classes) for label in labels]
-    if len(set(found)) < len(found):
-        twice = next(code for code in found if found.count(code) > 1)
-        raise LabelError(f"class {brief(classes[twice])} appears twice", "name each class once")
-    return found
-
-
-def _lookup(label: Any, names: dict[Any, int], classes: tuple[ClassName, ...]) -> int:
-    code = None
-    if isinstance(label, str):
-        code = names.get(label, names.get(label.strip()))
-    elif isinstance(label, int) and not isinstance(label, bool):
-        code = names.get(label)
-    if code is None:
-        error = unknown(label, classes)
-        if isinstance(label, str) and any(
-            part.strip() in names for part in re.split("[,;/]", label)
-        ):
-            error.remedy = "separate class names by |"
-        raise error
-    return code
 
 
 # ---------------------------------------------------------------------- NPZ

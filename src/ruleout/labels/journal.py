@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Callable
 from time import monotonic, sleep
 
-__all__ = ["PATIENCE", "keep_a_journal"]
-
 #: How many seconds one waits for others who write.
 PATIENCE = 60
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from ruleout.labels.classes import Classes, class_names, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
 
-__all__ = ["LAWS", "Law", "kept_law", "size_law", "wrong_class_rate"]
-
 Law: TypeAlias = str | int | Sequence[float] | NDArray[Any]
 Vector: TypeAlias = NDArray[np.float64]
 

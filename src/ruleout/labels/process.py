@@ -14,8 +14,6 @@ from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.laws import Law, size_law, wrong_class_rate
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["Answers", "Seed", "answer", "draw", "propose"]
-
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 

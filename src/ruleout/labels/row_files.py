@@ -13,14 +13,16 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from ruleout.labels.classes import ClassName, shown
+from ruleout.labels.classes import ClassName, shown, unknown
 from ruleout.labels.errors import InputError, LabelError, brief, nearest
+
+Used = TypeVar("Used")
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 COLUMN = "excluded"  # the column of label sets in our own files
@@ -53,6 +55,17 @@ def naming(file: Path) -> Iterator[None]:
         raise LabelError(
             "this machine has too little memory to read it", "read a part of it", file=file
         ) from None
+
+
+@contextmanager
+def at_row(row: int, line: int | None = None) -> Iterator[None]:
+    """Put the row into errors that do not name one."""
+    try:
+        yield
+    except InputError as error:
+        if not error.rows:
+            error.rows, error.lines = [row], [] if line is None else [line]
+        raise
 
 
 def lines_of(file: Path, rows: Sequence[int]) -> list[int]:
@@ -100,6 +113,15 @@ def read_rows(file: str | Path) -> Iterator[Row]:
         )
     with naming(path):
         yield from reader(path)
+
+
+def map_rows(file: str | Path, use: Callable[[int, dict[str, Any]], Used]) -> Iterator[Used]:
+    """Yield what `use` makes of each row, given its number and cells; its errors say where."""
+    with naming(Path(file)):
+        for row, (line, cells) in enumerate(read_rows(file)):
+            with at_row(row, line):
+                used = use(row, cells)
+            yield used
 
 
 def _csv(file: Path) -> Iterator[Row]:
@@ -274,3 +296,57 @@ def split(cell: str) -> list[str]:
 def join(names: Iterable[ClassName]) -> str:
     """Write names as one cell, the way :func:`split` reads it."""
     return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
+
+
+def names_in(value: Any, unlabelled: bool = True) -> list[Any]:
+    """Return the names in a cell: text separated by ``|``, a list, or one whole number."""
+    if isinstance(value, str):
+        return split(value)
+    if value is None and unlabelled:
+        return []
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    if not isinstance(value, list):
+        found = "nothing" if value is None else brief(value)
+        raise LabelError(f"the row holds {found}, not a list", "give class names")
+    return value
+
+
+def name_places(classes: tuple[ClassName, ...]) -> dict[object, int]:
+    """Map class names to their places, whole numbers also as the text that they are in CSV."""
+    texts = {str(name): place for place, name in enumerate(classes)}
+    return {**texts, **{name: place for place, name in enumerate(classes)}}
+
+
+def name_codes(
+    names: list[Any], classes: tuple[ClassName, ...], places: dict[object, int] | None = None
+) -> list[int]:
+    """Return the places of class names that a cell holds, each named once.
+
+    >>> name_codes(["dog", "cat "], ("cat", "dog", "bird"))
+    [1, 0]
+    """
+    places = name_places(classes) if places is None else places
+    found = [places.get(name, -1) if type(name) is str else -1 for name in names]
+    if -1 in found:  # whole numbers, spaces around names, or a fault
+        found = [_code(name, classes, places) for name in names]
+    if len(set(found)) < len(found):
+        twice = next(code for code in found if found.count(code) > 1)
+        raise LabelError(f"class {brief(classes[twice])} appears twice", "name each class once")
+    return found
+
+
+def _code(name: Any, classes: tuple[ClassName, ...], places: dict[object, int]) -> int:
+    code = None
+    if isinstance(name, str):
+        code = places.get(name, places.get(name.strip()))
+    elif isinstance(name, int) and not isinstance(name, bool):
+        code = places.get(name)
+    if code is None:
+        error = unknown(name, classes)
+        if isinstance(name, str) and any(
+            part.strip() in places for part in re.split("[,;/]", name)
+        ):
+            error.remedy = "separate class names by |"
+        raise error
+    return code

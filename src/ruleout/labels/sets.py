@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     import polars
     import scipy.sparse
 
-__all__ = ["LabelSets"]
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST = 40  # bars in a histogram; more sizes share bars
 
 
 @final
@@ -292,10 +294,25 @@ class LabelSets:
         return self._classes == other._classes and _bits.equal(self._packed, other._packed)
 
     def __repr__(self) -> str:
-        return as_text(self)
+        n, k = self.shape
+        line = f"LabelSets({n:,} row{'' if n == 1 else 's'}, {k} classes"
+        if not n:
+            return line + ")"
+        sizes = self.sizes
+        counts = np.bincount(sizes, minlength=k)[:k]
+        first = 0 if counts[0] else 1
+        step = -(-(k - first) // _MOST)
+        edges = range(first, k, step)
+        bars = [int(counts[edge : edge + step].sum()) for edge in edges]
+        drawn = "".join(_BARS[-(-7 * bar // max(bars))] if bar else " " for bar in bars)
+        low, high = (
+            str(edge) if step == 1 else f"{edge}–{min(edge + step, k) - 1}"
+            for edge in (edges[0], edges[-1])
+        )
+        return f"{line}, {sizes.mean():.2f} ruled out on average)\n  sizes {low} {drawn} {high}"
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return f"<pre>{escape(repr(self))}\n  classes {escape(shown(self.classes))}</pre>"
 
     # ------------------------------------------------------------------ decomposed
 
@@ -394,13 +411,7 @@ class LabelSets:
         if (sizes != 1).any():
             row = int(np.argmax(sizes != 1))
             raise LabelError(f"the row {verb} {sizes[row]} classes, not one", remedy, row=row)
-        codes = np.concatenate(
-            [np.empty(0, np.intp)]
-            + [
-                _bits.unpack(packed[piece], len(self._classes)).argmax(axis=1)
-                for piece in _bits.chunks(*self.shape)
-            ]
-        )
+        codes = LabelSets._trusted(packed, self._classes).nonzero()[1]
         return np.asarray(np.array(self._classes)[codes])
 
 
@@ -425,56 +436,3 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
 
 def _is_everything(index: object) -> bool:
     return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
-
-
-_BARS = "▁▂▃▄▅▆▇█"
-_MOST = 40  # bars in a histogram; more sizes share bars
-
-
-def _histogram(sets: LabelSets) -> tuple[list[str], list[int]]:
-    """Count rows per size; many sizes are joined into at most 40 bars."""
-    k = len(sets.classes)
-    counts = np.bincount(sets.sizes, minlength=k)[:k]
-    first = 0 if counts[0] else 1
-    step = -(-(k - first) // _MOST)
-    edges = range(first, k, step)
-    labels = [str(a) if step == 1 else f"{a}–{min(a + step, k) - 1}" for a in edges]
-    return labels, [int(counts[a : a + step].sum()) for a in edges]
-
-
-def _summary(sets: LabelSets) -> str:
-    n, k = sets.shape
-    return f"{n:,} row{'' if n == 1 else 's'}, {k} classes" + (
-        f", {sets.sizes.mean():.2f} ruled out on average" if n else ""
-    )
-
-
-def as_text(sets: LabelSets) -> str:
-    """Two lines: the counts, and a bar per size."""
-    if not len(sets):
-        return f"LabelSets({_summary(sets)})"
-    labels, counts = _histogram(sets)
-    top = max(counts)
-    bars = "".join(_BARS[-(-7 * c // top)] if c else " " for c in counts)
-    return f"LabelSets({_summary(sets)})\n  sizes {labels[0]} {bars} {labels[-1]}"
-
-
-def as_html(sets: LabelSets) -> str:
-    """The same for a notebook, with the histogram as inline SVG."""
-    labels, counts = _histogram(sets)
-    top, height, step = max([*counts, 1]), 48, 14
-    last = len(labels) - 1
-    bars = "".join(
-        f'<rect x="{i * step + 2}" y="{height - height * c / top:.1f}" width="{step - 4}" '
-        f'height="{height * c / top:.1f}" fill="#4477aa"><title>size {label}: {c:,} rows</title>'
-        f'</rect><text x="{i * step + step / 2}" y="{height + 11}" font-size="8" '
-        f'text-anchor="middle" fill="currentColor">{label if last < 20 or i in (0, last) else ""}'
-        "</text>"
-        for i, (label, c) in enumerate(zip(labels, counts, strict=True))
-    )
-    return (
-        f"<div><b>LabelSets</b> {_summary(sets)}<br><small>classes: {escape(shown(sets.classes))}"
-        f'</small><br><svg width="{len(labels) * step}" height="{height + 14}" '
-        f'style="overflow: visible" role="img" '
-        f'aria-label="rows per number of classes ruled out">{bars}</svg></div>'
-    )

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, and_, func, insert, or_, select
 
+from ruleout.labels.classes import storable
 from ruleout.labels.errors import brief
 from ruleout.web.accounts import add_user, checked_name, folded
 from ruleout.web.entities import IMPORTED, Brought, RefusedError, Settings
-from ruleout.web.names import storable
 from ruleout.web.queries import hold, in_chunks
 from ruleout.web.schema import answers, questions, slots, undone
 from ruleout.web.schema import items as item_table

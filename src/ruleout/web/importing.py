@@ -10,122 +10,33 @@ import hashlib
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ruleout.labels.classes import shown, unknown
+from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.row_files import cell_of, naming, parse_json, read_rows, split
+from ruleout.labels.row_files import (
+    at_row,
+    cell_of,
+    map_rows,
+    name_codes,
+    names_in,
+    naming,
+    parse_json,
+)
 from ruleout.web.answer_log import IMPORTED
 from ruleout.web.entities import Item, Kind
 from ruleout.web.names import check_name, suggest
 from ruleout.web.spreadsheet import unescaped
 
 _KINDS = ("yes", "no", "which", "excluded", "skip")
-
-
-def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str]) -> Imported:
-    """Read answers from CSV, TSV, JSONL or Parquet.
-
-    Columns ``item``, ``annotator`` and ``kind`` must be there. ``proposed`` (of a yes or a no),
-    ``excluded`` (of a rule-out answer) and ``which`` hold class names, in CSV separated by ``|``.
-    ``time`` (ISO 8601), ``seconds`` and ``took_ms`` may be there. Where there is a column
-    ``counts``, rows that do not count are left out, and so are undo rows. A column ``id``, which
-    a log has, tells a project which answers are its own.
-
-    Raises
-    ------
-    InputError
-        At the first row that cannot be used, with the nearest item or class where there is one.
-    """
-    path, left_out = Path(file), [0]
-    with naming(path):
-        answers = list(_answers(path, items, classes, left_out))
-        notes = [f"{left_out[0]} row(s) that do not count: left out."] if left_out[0] else []
-        return distinct(answers, notes)
-
-
-def _answers(
-    path: Path, items: Sequence[str], classes: Sequence[str], left_out: list[int]
-) -> Iterator[Earlier]:
-    known = dict.fromkeys(items)
-    for row, (line, cells) in enumerate(read_rows(path)):
-        where: dict[str, Any] = {"row": row, "line": line}
-        kind = cell_of(cells, "kind", **where)
-        if kind == "undo" or cells.get("counts") in (False, "no", "false", "False", "0"):
-            left_out[0] += 1
-            continue
-        if not isinstance(kind, str) or kind not in _KINDS:
-            remedy = nearest(kind, _KINDS, f"use one of {', '.join(_KINDS)}")
-            raise InputError(f"unknown kind {brief(kind)}", remedy, column="kind", **where)
-        yield _answer(cells, kind, known, classes, where)
-
-
-def _answer(
-    cells: dict[str, Any],
-    kind: Any,
-    items: dict[str, None],
-    classes: Sequence[str],
-    where: dict[str, Any],
-) -> Earlier:
-    seconds = milliseconds(cells.get("seconds"), 1000, column="seconds", **where)
-    took = milliseconds(cells.get("took_ms"), 1, column="took_ms", **where)
-    which = _set(cells, "which", kind, classes, where) if kind == "which" else ()
-    if len(which) > 1:
-        raise InputError("which names several classes", "name one", column="which", **where)
-    asked = kind in ("yes", "no")
-    return Earlier(
-        item=_item(cell_of(cells, "item", **where), items, where),
-        annotator=_who(cells, where),
-        kind=kind,
-        proposed=_set(cells, "proposed", kind, classes, where) if asked else (),
-        excluded=_set(cells, "excluded", kind, classes, where) if kind == "excluded" else (),
-        which=which[0] if which else None,
-        time=time_of(cells.get("time"), column="time", **where),
-        took_ms=seconds if seconds is not None else took,
-        logged=unescaped(cells["id"]) if isinstance(cells.get("id"), str) else None,
-    )
-
-
-def _item(value: Any, items: dict[str, None], where: dict[str, Any]) -> str:
-    name = str(value) if isinstance(value, (str, int)) else ""
-    for spelling in (name, name.strip(), unescaped(name)):
-        if spelling in items:
-            return spelling
-    remedy = suggest(name, items, "name items as the project does")
-    raise InputError(f"there is no item {brief(value)}", remedy, column="item", **where)
-
-
-def _who(cells: dict[str, Any], where: dict[str, Any]) -> str:
-    value = cell_of(cells, "annotator", **where)
-    name = unescaped(value) if isinstance(value, str) else value
-    return annotator_of(name, column="annotator", **where)
-
-
-def _set(
-    cells: dict[str, Any], column: str, kind: str, classes: Sequence[str], where: dict[str, Any]
-) -> tuple[int, ...]:
-    """Return the classes in a column; only a rule-out answer may name none or all but one."""
-    value = cell_of(cells, column, **where)
-    value = [] if value is None else value
-    if isinstance(value, str):
-        value = [unescaped(value)] if unescaped(value) in classes else split(value)
-    codes = codes_of(value, classes, column=column, **where)
-    if not codes and kind != "excluded":
-        remedy = f"name the classes that the {kind} is about"
-        raise InputError("no class is named", remedy, column=column, **where)
-    if len(codes) == len(classes):
-        remedy = "leave at least one class out"
-        raise InputError("every class is named", remedy, column=column, **where)
-    return codes
-
-
 _DAY_MS = 86_400_000
+_MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,53 +76,29 @@ class Imported:
     notes: tuple[str, ...] = ()
 
 
-def distinct(answers: Iterable[Earlier], notes: Sequence[str] = ()) -> Imported:
-    """Keep each answer once, and say how many were repeats."""
+def _distinct(answers: Iterable[Earlier], left_out: int, reason: str) -> Imported:
+    """Keep each answer once, and say how many were repeats or left out."""
+    found = list(answers)
     kept: dict[str, Earlier] = {}
-    total = 0
-    for answer in answers:
-        total += 1
+    for answer in found:
         kept.setdefault(answer.id, answer)
-    repeats = total - len(kept)
-    more = [f"{repeats} answer(s) stood in the file twice: read once."] if repeats else []
-    return Imported(answers=tuple(kept.values()), notes=(*notes, *more))
+    notes = [f"{left_out} {reason}: left out."] if left_out else []
+    if repeats := len(found) - len(kept):
+        notes.append(f"{repeats} answer(s) occur in the file twice: read once.")
+    return Imported(answers=tuple(kept.values()), notes=tuple(notes))
 
 
-def codes_of(names: Any, classes: Sequence[str], **where: Any) -> tuple[int, ...]:
-    """Return the positions of class names, each named once, in rising order.
-
-    >>> codes_of(["dog", "cat"], ["cat", "dog", "bird"])
-    (0, 1)
-    """
-    if not isinstance(names, (list, tuple)):
-        raise InputError(f"{brief(names)} is not a list of classes", "give class names", **where)
-    found = set()
-    for name in names:
-        label = name.strip() if isinstance(name, str) else name
-        if not isinstance(label, str) or label not in classes:
-            raise unknown(label, tuple(classes), **where)
-        if classes.index(label) in found:
-            raise InputError(f"class {brief(label)} appears twice", "name each class once", **where)
-        found.add(classes.index(label))
-    return tuple(sorted(found))
+def _codes(names: list[Any], classes: Sequence[str]) -> tuple[int, ...]:
+    return tuple(sorted(name_codes(names, tuple(classes))))
 
 
-def annotator_of(value: Any, **where: Any) -> str:
-    """Return who answered.
-
-    >>> annotator_of(" ada ")
-    'ada'
-    """
+def _annotator(value: Any, column: str) -> str:
     text = str(value).strip() if isinstance(value, str) or type(value) is int else ""
-    return check_name(text, "annotator", "say who answered", longest=200, **where)
+    return check_name(text, "annotator", "say who answered", longest=200, column=column)
 
 
-def time_of(value: Any, **where: Any) -> datetime | None:
-    """Return a moment from ISO 8601 text; one without a zone is in UTC.
-
-    >>> time_of("2026-01-02T03:04:05Z").isoformat()
-    '2026-01-02T03:04:05+00:00'
-    """
+def _time(value: Any, column: str) -> datetime | None:
+    """Return a moment from ISO 8601 text; one without a zone is in UTC."""
     if value is None or value == "":
         return None
     try:
@@ -219,16 +106,12 @@ def time_of(value: Any, **where: Any) -> datetime | None:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError):
         raise InputError(
-            f"{brief(value)} is not a time", "write it like 2026-01-31T12:00:00Z", **where
+            f"{brief(value)} is not a time", "write it like 2026-01-31T12:00:00Z", column=column
         ) from None
 
 
-def milliseconds(value: Any, factor: float, **where: Any) -> int | None:
-    """Return how long an answer took; days are kept out, as somebody left the page open.
-
-    >>> milliseconds("1.5", 1000), milliseconds(None, 1000), milliseconds(1e9, 1000)
-    (1500, None, None)
-    """
+def _milliseconds(value: Any, factor: float, column: str) -> int | None:
+    """Return how long an answer took; days are kept out, as somebody left the page open."""
     if value is None or value == "":
         return None
     try:
@@ -236,14 +119,93 @@ def milliseconds(value: Any, factor: float, **where: Any) -> int | None:
     except (ValueError, TypeError, OverflowError):
         taken = math.nan
     if isinstance(value, bool) or not taken >= 0:
-        raise InputError(f"{brief(value)} is not a duration", "give a number from 0", **where)
+        problem = f"{brief(value)} is not a duration"
+        raise InputError(problem, "give a number from 0", column=column)
     return round(taken) if taken <= _DAY_MS else None
+
+
+# ---------------------------------------------------------------------- a plain table
+
+
+def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str]) -> Imported:
+    """Read answers from CSV, TSV, JSONL or Parquet.
+
+    Columns ``item``, ``annotator`` and ``kind`` must be there. ``proposed`` (of a yes or a no),
+    ``excluded`` (of a rule-out answer) and ``which`` hold class names, in CSV separated by ``|``.
+    ``time`` (ISO 8601), ``seconds`` and ``took_ms`` may be there. Where there is a column
+    ``counts``, rows that do not count are left out, and so are undo rows. A column ``id``, which
+    a log has, tells a project which answers are its own.
+
+    Raises
+    ------
+    InputError
+        At the first row that cannot be used, with the nearest item or class where there is one.
+    """
+    known = dict.fromkeys(items)
+    found = list(map_rows(file, lambda _, cells: _answer(cells, known, classes)))
+    answers = [answer for answer in found if answer is not None]
+    return _distinct(answers, len(found) - len(answers), "row(s) that do not count")
+
+
+def _answer(
+    cells: dict[str, Any], items: dict[str, None], classes: Sequence[str]
+) -> Earlier | None:
+    kind: Any = cell_of(cells, "kind")
+    if kind == "undo" or cells.get("counts") in (False, "no", "false", "False", "0"):
+        return None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        remedy = nearest(kind, _KINDS, f"use one of {', '.join(_KINDS)}")
+        raise InputError(f"unknown kind {brief(kind)}", remedy, column="kind")
+    seconds = _milliseconds(cells.get("seconds"), 1000, "seconds")
+    took = _milliseconds(cells.get("took_ms"), 1, "took_ms")
+    which = _set(cells, "which", kind, classes) if kind == "which" else ()
+    if len(which) > 1:
+        raise InputError("which names several classes", "name one", column="which")
+    who = cell_of(cells, "annotator")
+    return Earlier(
+        item=_item(cell_of(cells, "item"), items),
+        annotator=_annotator(unescaped(who) if isinstance(who, str) else who, "annotator"),
+        kind=kind,
+        proposed=_set(cells, "proposed", kind, classes) if kind in ("yes", "no") else (),
+        excluded=_set(cells, "excluded", kind, classes) if kind == "excluded" else (),
+        which=which[0] if which else None,
+        time=_time(cells.get("time"), "time"),
+        took_ms=seconds if seconds is not None else took,
+        logged=unescaped(cells["id"]) if isinstance(cells.get("id"), str) else None,
+    )
+
+
+def _item(value: Any, items: dict[str, None]) -> str:
+    name = str(value) if isinstance(value, (str, int)) else ""
+    for spelling in (name, name.strip(), unescaped(name)):
+        if spelling in items:
+            return spelling
+    remedy = suggest(name, items, "name items as the project does")
+    raise InputError(f"there is no item {brief(value)}", remedy, column="item")
+
+
+def _set(cells: dict[str, Any], column: str, kind: str, classes: Sequence[str]) -> tuple[int, ...]:
+    """Return the classes in a column; only a rule-out answer may name none or all but one."""
+    value = cell_of(cells, column)
+    try:
+        if isinstance(value, str) and unescaped(value) in classes:
+            return (classes.index(unescaped(value)),)
+        codes = _codes(names_in(value), classes)
+        if not codes and kind != "excluded":
+            raise InputError("no class is named", f"name the classes that the {kind} is about")
+        if len(codes) == len(classes):
+            raise InputError("every class is named", "leave at least one class out")
+    except InputError as error:
+        error.column = column
+        raise
+    return codes
+
+
+# ---------------------------------------------------------------------- Label Studio
 
 
 #: What a chosen choice says: it is this class; it is one of these; it is none of these.
 Meaning: TypeAlias = Literal["which", "candidates", "excluded"]
-
-_MOST_BYTES = 1 << 30
 
 
 def read_label_studio(
@@ -280,20 +242,18 @@ def read_label_studio(
     InputError
         With the task as its row.
     """
-    path, left_out = Path(file), Counter[str]()
+    path, matcher, left_out = Path(file), Matcher(items), 0
     with naming(path):
         tasks = _tasks(path)
-        matcher = Matcher(items)
         control = control or _only_control(tasks)
         answers: list[Earlier] = []
         for row, task in enumerate(tasks):
-            item = matcher.find(_dict(task.get("data"), "data", row), key, row, skip_unknown)
-            if item is None:
-                left_out["task(s) that match no item"] += 1
-                continue
-            answers.extend(_annotated(task, row, item, classes, meaning, control))
-        notes = [f"{count} {reason}: left out." for reason, count in left_out.items()]
-        return distinct(answers, notes)
+            with at_row(row):
+                item = matcher.find(task["data"], key, skip_unknown)
+                left_out += item is None
+                if item is not None:
+                    answers += _annotated(task, item, classes, meaning, control)
+        return _distinct(answers, left_out, "task(s) that match no item")
 
 
 def _tasks(path: Path) -> list[dict[str, Any]]:
@@ -309,37 +269,35 @@ def _tasks(path: Path) -> list[dict[str, Any]]:
     return tasks
 
 
-def _dict(value: Any, what: str, row: int) -> dict[str, Any]:
+def _dict(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError(f"{what} is {brief(value)}, not an object", "export it again", row=row)
+        raise InputError(f"{what} is {brief(value)}, not an object", "export it again")
     return value
 
 
-def _list(value: Any, what: str, row: int) -> list[Any]:
+def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise InputError(f"{what} is {brief(value)}, not a list", "export it again", row=row)
+        raise InputError(f"{what} is {brief(value)}, not a list", "export it again")
     return value
 
 
-def _annotations(task: dict[str, Any], row: int) -> Iterator[dict[str, Any]]:
+def _annotations(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     found = task.get("annotations", task.get("completions", []))  # the name before version 1
-    for one in _list(found, "annotations", row):
-        yield _dict(one, "an annotation", row)
+    return (_dict(one, "an annotation") for one in _list(found, "annotations"))
 
 
-def _results(annotation: dict[str, Any], row: int) -> Iterator[dict[str, Any]]:
-    for one in _list(annotation.get("result", []), "result", row):
-        if _dict(one, "a result", row).get("type") == "choices":
+def _results(annotation: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for one in _list(annotation.get("result", []), "result"):
+        if _dict(one, "a result").get("type") == "choices":
             yield one
 
 
 def _only_control(tasks: list[dict[str, Any]]) -> str | None:
-    names = {
-        str(result.get("from_name"))
-        for row, task in enumerate(tasks)
-        for annotation in _annotations(task, row)
-        for result in _results(annotation, row)
-    }
+    names: set[str] = set()
+    for row, task in enumerate(tasks):
+        with at_row(row):
+            for annotation in _annotations(task):
+                names.update(str(result.get("from_name")) for result in _results(annotation))
     if len(names) > 1:
         raise InputError(
             f"there are {len(names)} sets of choices, {shown(sorted(names))}",
@@ -350,34 +308,31 @@ def _only_control(tasks: list[dict[str, Any]]) -> str | None:
 
 def _annotated(
     task: dict[str, Any],
-    row: int,
     item: str,
     classes: Sequence[str],
     meaning: Meaning,
     control: str | None,
 ) -> Iterator[Earlier]:
-    for annotation in _annotations(task, row):
+    for annotation in _annotations(task):
         chosen: list[Any] = []
-        for result in _results(annotation, row):
+        for result in _results(annotation):
             if str(result.get("from_name")) == control:
-                value = _dict(result.get("value"), "value", row)
-                chosen += _list(value.get("choices"), "choices", row)
+                chosen += _list(_dict(result.get("value"), "value").get("choices"), "choices")
         if annotation.get("was_cancelled") is True:
             chosen = []
-        said = _said(codes_of(chosen, classes, row=row), classes, meaning, row)
-        when = annotation.get("created_at")
+        who = annotation.get("completed_by")
+        if isinstance(who, dict):
+            who = who.get("email") or who.get("username") or who.get("id")
         yield Earlier(
             item=item,
-            annotator=_annotator(annotation.get("completed_by"), row),
-            time=time_of(when, row=row, column="created_at"),
-            took_ms=milliseconds(annotation.get("lead_time"), 1000, row=row, column="lead_time"),
-            **said,
+            annotator=_annotator("label-studio" if who is None else who, "completed_by"),
+            time=_time(annotation.get("created_at"), "created_at"),
+            took_ms=_milliseconds(annotation.get("lead_time"), 1000, "lead_time"),
+            **_said(_codes(chosen, classes), classes, meaning),
         )
 
 
-def _said(
-    codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning, row: int
-) -> dict[str, Any]:
+def _said(codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning) -> dict[str, Any]:
     if not codes:
         return {"kind": "skip"}
     if meaning == "which":
@@ -385,20 +340,12 @@ def _said(
             raise InputError(
                 f"{len(codes)} classes are chosen, {shown([classes[code] for code in codes])}",
                 "say with meaning=... whether they are candidates or excluded",
-                row=row,
             )
         return {"kind": "which", "which": codes[0]}
     others = tuple(code for code in range(len(classes)) if code not in codes)
     if meaning == "excluded" and not others:
-        raise InputError("every class is ruled out", "leave a class unchosen", row=row)
+        raise InputError("every class is ruled out", "leave a class unchosen")
     return {"kind": "excluded", "excluded": codes if meaning == "excluded" else others}
-
-
-def _annotator(value: Any, row: int) -> str:
-    """Return an email address, a user name or a number, whichever the export has."""
-    if isinstance(value, dict):
-        value = value.get("email") or value.get("username") or value.get("id")
-    return annotator_of("label-studio" if value is None else value, row=row, column="completed_by")
 
 
 _UPLOAD = re.compile("[0-9a-f]{8}-")  # what Label Studio puts before the name of an upload
@@ -411,7 +358,7 @@ class Matcher:
     Examples
     --------
     >>> matcher = Matcher([Item(name="pets/cat.png", kind="image", path="pets/cat.png")])
-    >>> matcher.find({"image": "/data/upload/3/0a1b2c3d-cat.png"}, None, 0, False)
+    >>> matcher.find({"image": "/data/upload/3/0a1b2c3d-cat.png"}, None, False)
     'pets/cat.png'
     """
 
@@ -425,33 +372,31 @@ class Matcher:
             elif item.text is not None:
                 self._texts.setdefault(item.text, []).append(item.name)
 
-    def find(
-        self, data: dict[str, Any], key: str | None, row: int, skip_unknown: bool
-    ) -> str | None:
+    def find(self, data: dict[str, Any], key: str | None, skip_unknown: bool) -> str | None:
         """Return the name of the item that `data` is about; None if unknown and that is allowed."""
         if key is not None and key not in data:
             remedy = suggest(key, data, f"the keys are {shown(list(data))}")
-            raise InputError(f"data has no key {key!r}", remedy, row=row)
+            raise InputError(f"data has no key {key!r}", remedy)
         values = [data[key]] if key is not None else list(data.values())
         texts = [str(value) for value in values if isinstance(value, (str, int))]
         for text in texts:
-            match = self._match(text, row)
+            match = self._match(text)
             if match is not None:
                 return match
         if skip_unknown:
             return None
         word = texts[0] if texts else ""
         remedy = suggest(PurePosixPath(word[-_LONGEST:]).name, self._names, "check the export")
-        raise InputError(f"no item matches {brief(texts or values)}", remedy, row=row)
+        raise InputError(f"no item matches {brief(texts or values)}", remedy)
 
-    def _match(self, text: str, row: int) -> str | None:
+    def _match(self, text: str) -> str | None:
         for spelling in _spellings(text):
             if spelling in self._names:
                 return spelling
         found = self._texts.get(text) or self._by_end(text)
         if len(found) > 1:
             problem = f"{brief(text)} may be any of {shown(found, 3)}"
-            raise InputError(problem, "name items apart", row=row)
+            raise InputError(problem, "name items apart")
         return found[0] if found else None
 
     def _by_end(self, text: str) -> list[str]:
@@ -486,9 +431,5 @@ def _spellings(text: str) -> Iterator[str]:
 
 
 def _shared(one: PurePosixPath, other: PurePosixPath) -> int:
-    depth = 0
-    for a, b in zip(reversed(one.parts), reversed(other.parts), strict=False):
-        if a != b:
-            break
-        depth += 1
-    return depth
+    pairs = zip(reversed(one.parts), reversed(other.parts), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

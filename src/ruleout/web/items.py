@@ -13,16 +13,26 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ruleout.labels.classes import class_names, unknown
+from ruleout.labels.classes import class_names, storable, unknown
 from ruleout.labels.errors import InputError, brief
-from ruleout.labels.row_files import cell_of, naming, read_rows, text_lines
+from ruleout.labels.row_files import cell_of, map_rows, naming, text_lines
 from ruleout.web.entities import Item
-from ruleout.web.names import check_name, storable, suggest, unique
+from ruleout.web.names import check_name, suggest, unique
+
+_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+_BITMAP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # sizes that BMP's second header may have
+_PIECE = 1 << 20  # bytes read at a time
+_LONGEST = 200  # characters of a class name: it has to fit on a button
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +60,7 @@ class Found:
 
     items: tuple[Item, ...]
     root: Path | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def read_items(
@@ -64,7 +74,16 @@ def read_items(
 ) -> Found:
     """Read what is to be labelled: a folder of images, or a CSV, TSV, JSONL or Parquet file.
 
-    `text`, `name` and `gold` name columns of a file, as in :func:`read_table`; a folder has none.
+    Parameters
+    ----------
+    classes
+        The class names, which the cells of `gold` hold.
+    text
+        The column to show; without it every column is shown, `name` and `gold` excepted.
+    name
+        The column of names; without it rows are called ``row 0``, ``row 1`` and so on.
+    gold
+        The column of true classes; where its cell is empty the class is not known.
 
     Raises
     ------
@@ -74,19 +93,17 @@ def read_items(
     path, most = Path(source), limits or Limits()
     notes: list[str] = []
     if path.is_dir():
-        _check_folder(path, {"text": text, "name": name, "gold": gold})
+        for option, column in (("text", text), ("name", name), ("gold", gold)):
+            if column is not None:
+                raise InputError(
+                    f"{option} is the column {column!r}, but a folder of images has no columns",
+                    "leave it out, or give a CSV, TSV, JSONL or Parquet file",
+                    file=path,
+                )
         items, notes = read_folder(path, most=most.items, largest=most.image_bytes)
         remedy = "give PNG, JPEG, GIF, WebP or BMP files"
     elif path.is_file():
-        items = read_table(
-            path,
-            classes,
-            text=text,
-            name=name,
-            gold=gold,
-            most=most.items,
-            longest=most.characters,
-        )
+        items = _read_rows(path, classes, text, name, gold, most)
         remedy = "give a file with at least one row below the header"
     else:
         raise InputError("there is no such file or folder", "check the path", file=path)
@@ -96,46 +113,58 @@ def read_items(
     return Found(items=tuple(items), root=root, notes=tuple(notes))
 
 
-def _check_folder(folder: Path, columns: dict[str, str | None]) -> None:
-    for option, column in columns.items():
-        if column is not None:
-            raise InputError(
-                f"{option} is the column {column!r}, but a folder of images has no columns",
-                "leave it out, or give a CSV, TSV, JSONL or Parquet file",
-                file=folder,
-            )
-
-
 def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -> tuple[Item, ...]:
     """Return the items with the true classes that a file of columns ``item`` and ``class`` names.
 
     Items that the file does not name stay as they are.
     """
-    path = Path(file)
     known = {item.name: place for place, item in enumerate(items)}
     changed = list(items)
-    with naming(path):
-        for row, (line, cells) in enumerate(read_rows(path)):
-            where: dict[str, Any] = {"row": row, "line": line}
-            name = plain_cell(cell_of(cells, "item", **where), "item", where)
-            if str(name) not in known:
-                remedy = suggest(name, known, "name items as the project does")
-                raise InputError(f"there is no item {brief(name)}", remedy, column="item", **where)
-            code = class_code(cells, "class", classes, where)
-            if code is not None:
-                place = known[str(name)]
-                changed[place] = replace(changed[place], gold=code)
+
+    def mark(_: int, cells: dict[str, Any]) -> None:
+        name = _cell(cells, "item")
+        if str(name) not in known:
+            remedy = suggest(name, known, "name items as the project does")
+            raise InputError(f"there is no item {brief(name)}", remedy, column="item")
+        code = _class_code(cells, "class", classes)
+        if code is not None:
+            place = known[str(name)]
+            changed[place] = replace(changed[place], gold=code)
+
+    list(map_rows(file, mark))
     return tuple(changed)
 
 
-_STARTS = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
-_BITMAP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # sizes that BMP's second header may have
-_PIECE = 1 << 20  # bytes read at a time
+def read_classes(file: str | Path) -> tuple[str, ...]:
+    r"""Read class names, one per line, UTF-8; blank lines only at the end.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two, or a name is blank, appears twice, is too long, or holds
+        characters that would mislead a reader.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "classes.txt").write_text("cat\ndog\n")
+    ...     read_classes(Path(folder, "classes.txt"))
+    ('cat', 'dog')
+    """
+    path, remedy = Path(file), "write one class name per line"
+    meet = unique("class name", "name each class once", path)
+    with naming(path):
+        lines = [line.strip() for line in text_lines(path)]
+        while lines and not lines[-1]:
+            lines.pop()
+        for number, name in enumerate(lines, 1):
+            meet(check_name(name, "class name", remedy, longest=_LONGEST, line=number), line=number)
+        class_names(lines)
+    return tuple(lines)
+
+
+# ---------------------------------------------------------------------- images
 
 
 def image_type(head: bytes) -> str | None:
@@ -162,19 +191,7 @@ def read_folder(folder: str | Path, *, most: int, largest: int) -> tuple[list[It
     """Read the images below a folder, sorted by name, and notes on what was left out.
 
     Hidden files are left out without a note. A link is followed where it leads to a file inside
-    the folder.
-
-    Parameters
-    ----------
-    most
-        How many images there may be.
-    largest
-        How many bytes an image may have.
-
-    Raises
-    ------
-    InputError
-        If a link leads out of the folder, a name would mislead a reader, or a limit is passed.
+    the folder. There may be `most` images of at most `largest` bytes.
     """
     root = Path(folder).resolve()
     items: list[Item] = []
@@ -211,9 +228,8 @@ def _files(root: Path, left_out: Counter[str]) -> Iterator[str]:
 
 
 def _unreadable(error: OSError) -> None:
-    raise InputError(
-        "the folder cannot be read", "give its path and the right to read it", file=error.filename
-    )
+    remedy = "give its path and the right to read it"
+    raise InputError("the folder cannot be read", remedy, file=error.filename)
 
 
 def _check_link(path: Path, root: Path) -> None:
@@ -254,115 +270,76 @@ def _image(root: Path, name: str, largest: int) -> Item | str:
     return Item(name=name, kind="image", path=name, sha256=whole.hexdigest())
 
 
-def read_table(
-    file: str | Path,
-    classes: Sequence[str],
-    *,
-    text: str | None = None,
-    name: str | None = None,
-    gold: str | None = None,
-    most: int,
-    longest: int,
-) -> list[Item]:
-    """Read items from CSV, TSV, JSONL or Parquet, in the order of the file.
+# ---------------------------------------------------------------------- rows
 
-    Parameters
-    ----------
-    classes
-        The class names, which the cells of `gold` hold.
-    text
-        The column to show; without it every column is shown, `name` and `gold` excepted.
-    name
-        The column of names; without it rows are called ``row 0``, ``row 1`` and so on.
-    gold
-        The column of true classes; where its cell is empty the class is not known.
-    most
-        How many rows there may be.
-    longest
-        How many characters the text of a row, or all its cells together, may have.
-    """
-    path, items = Path(file), []
+
+def _read_rows(
+    path: Path,
+    classes: Sequence[str],
+    text: str | None,
+    name: str | None,
+    gold: str | None,
+    most: Limits,
+) -> list[Item]:
     meet = unique("name", "name each row once", path)
-    with naming(path):
-        for row, (line, cells) in enumerate(islice(read_rows(path), most + 1)):
-            where: dict[str, Any] = {"row": row, "line": line}
-            own = f"row {row}" if name is None else _name(cells, name, where)
-            known = None if gold is None else class_code(cells, gold, classes, where)
-            shown = {key: cell for key, cell in cells.items() if key not in (name, gold)}
-            items.append(_item(own, shown, text, known, longest, where))
-            meet(own, **where)
-        if len(items) > most:
-            raise InputError(f"there are more than {most:,} rows", "split the file")
+
+    def item(row: int, cells: dict[str, Any]) -> Item:
+        value = f"row {row}" if name is None else _cell(cells, name)
+        own = check_name(
+            "" if value is None else str(value), "name", "give every row a name", column=name
+        )
+        known = None if gold is None else _class_code(cells, gold, classes)
+        shown = {key: cell for key, cell in cells.items() if key not in (name, gold)}
+        made = _item(own, shown, text, known, most.characters)
+        meet(own)
+        return made
+
+    items = list(islice(map_rows(path, item), most.items + 1))
+    if len(items) > most.items:
+        raise InputError(f"there are more than {most.items:,} rows", "split the file", file=path)
     return items
 
 
-def _name(cells: dict[str, Any], column: str, where: dict[str, Any]) -> str:
-    value = plain_cell(cell_of(cells, column, **where), column, where)
-    text = "" if value is None else str(value)
-    return check_name(text, "name", "give every row a name", column=column, **where)
+def _item(
+    name: str, cells: dict[str, Any], text: str | None, gold: int | None, longest: int
+) -> Item:
+    if text is not None:
+        value = _cell(cells, text)
+        content = "" if value is None else str(value)
+        if not content.strip():
+            raise InputError("the text is empty", "drop the row, or fill the cell", column=text)
+        more: dict[str, Any] = {"kind": "text", "text": content}
+    else:
+        for key in cells:
+            if not storable(key):
+                raise InputError(f"the column name {key!a} cannot be stored", "rename it")
+        plain = {key: _cell(cells, key) for key in cells}
+        content = json.dumps(plain, sort_keys=True)
+        more = {"kind": "row", "cells": plain}
+    if len(content) > longest:
+        problem = f"the row has {len(content):,} characters, more than {longest:,}"
+        raise InputError(problem, "shorten it")
+    return Item(name=name, sha256=hashlib.sha256(content.encode()).hexdigest(), gold=gold, **more)
 
 
-def class_code(
-    cells: dict[str, Any], column: str, classes: Sequence[str], where: dict[str, Any]
-) -> int | None:
+def _class_code(cells: dict[str, Any], column: str, classes: Sequence[str]) -> int | None:
     """Return the position of the class that a cell names, None if it is empty."""
-    value = plain_cell(cell_of(cells, column, **where), column, where)
+    value = _cell(cells, column)
     label = "" if value is None else str(value).strip()
     if label and label not in classes:
-        raise unknown(label, tuple(classes), column=column, **where)
+        raise unknown(label, tuple(classes), column=column)
     return classes.index(label) if label else None
 
 
-def _item(
-    name: str,
-    cells: dict[str, Any],
-    text: str | None,
-    gold: int | None,
-    longest: int,
-    where: dict[str, Any],
-) -> Item:
-    if text is not None:
-        value = plain_cell(cell_of(cells, text, **where), text, where)
-        shown = "" if value is None else str(value)
-        if not shown.strip():
-            remedy = "drop the row, or fill the cell"
-            raise InputError("the text is empty", remedy, column=text, **where)
-        _check_length(len(shown), longest, where)
-        return Item(name=name, kind="text", text=shown, sha256=_sha256(shown), gold=gold)
-    plain = {_key(key, where): plain_cell(cell, key, where) for key, cell in cells.items()}
-    content = json.dumps(plain, sort_keys=True)
-    _check_length(len(content), longest, where)
-    return Item(name=name, kind="row", cells=plain, sha256=_sha256(content), gold=gold)
-
-
-def _check_length(length: int, longest: int, where: dict[str, Any]) -> None:
-    if length > longest:
-        raise InputError(
-            f"the row has {length:,} characters, more than {longest:,}", "shorten it", **where
-        )
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _key(key: str, where: dict[str, Any]) -> str:
-    if not storable(key):
-        raise InputError(f"the column name {key!a} cannot be stored", "rename it", **where)
-    return key
-
-
-def plain_cell(value: Any, column: str, where: dict[str, Any]) -> Any:
+def _cell(cells: dict[str, Any], column: str) -> Any:
     """Return a value that JSON and every database can hold: text, a number, a bool, or None.
 
     Whole numbers beyond 64 bits, infinities, dates and nested values become text; NaN is None.
-
-    >>> plain_cell(3, "a", {}), plain_cell([1, 2], "a", {}), plain_cell(2**70, "a", {})
-    (3, '[1, 2]', '1180591620717411303424')
     """
+    value = cell_of(cells, column)
     if isinstance(value, bytes):
         remedy = "save text, or give images as files in a folder"
-        raise InputError("the cell holds bytes", remedy, column=column, **where)
+        raise InputError("the cell holds bytes", remedy, column=column)
     if isinstance(value, float) and math.isnan(value):
         return None
     if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
@@ -371,13 +348,8 @@ def plain_cell(value: Any, column: str, where: dict[str, Any]) -> Any:
         return value
     text = value if isinstance(value, str) else _as_text(value)
     if not storable(text):
-        remedy = "leave out NUL characters and lone surrogates"
-        raise InputError(
-            f"the cell holds {brief(ascii(text))}, which databases cannot hold",
-            remedy,
-            column=column,
-            **where,
-        )
+        problem = f"the cell holds {brief(ascii(text))}, which databases cannot hold"
+        raise InputError(problem, "leave out NUL characters and lone surrogates", column=column)
     return text
 
 
@@ -386,41 +358,3 @@ def _as_text(value: Any) -> str:
         return json.dumps(value) if isinstance(value, (list, dict)) else str(value)
     except (TypeError, ValueError, RecursionError):  # bytes inside, or a number of too many digits
         return f"a {type(value).__name__} that cannot be shown"
-
-
-_LONGEST = 200  # characters of a class name: it has to fit on a button
-
-
-def read_classes(file: str | Path) -> tuple[str, ...]:
-    r"""Read class names, one per line, UTF-8; blank lines only at the end.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two, or a name is blank, appears twice, is too long, or holds
-        characters that would mislead a reader.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "classes.txt").write_text("cat\ndog\n")
-    ...     read_classes(Path(folder, "classes.txt"))
-    ('cat', 'dog')
-    """
-    path = Path(file)
-    meet = unique("class name", "name each class once", path)
-    with naming(path):
-        lines = [line.strip() for line in text_lines(path)]
-        while lines and not lines[-1]:
-            lines.pop()
-        names = tuple(_class_name(line, number) for number, line in enumerate(lines, 1))
-        for number, name in enumerate(names, 1):
-            meet(name, line=number)
-        class_names(names)
-    return names
-
-
-def _class_name(line: str, number: int) -> str:
-    remedy = "write one class name per line"
-    return check_name(line, "class name", remedy, longest=_LONGEST, line=number)

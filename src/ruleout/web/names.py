@@ -72,15 +72,6 @@ def unique(what: str, remedy: str, file: Path | None) -> Callable[..., None]:
     return meet
 
 
-def storable(text: str) -> bool:
-    r"""Tell whether a database can hold the text: no NUL, no half of a surrogate pair.
-
-    >>> storable("naïve\n"), storable("\0"), storable("\ud800")
-    (True, False, False)
-    """
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
 def suggest(word: object, known: Iterable[object], say: str) -> str:
     """Suggest the known name closest to a mistyped one, in bounded time.
 

@@ -19,12 +19,12 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from ruleout.labels.atomic import atomic_folder
+from ruleout.labels.classes import storable
 from ruleout.labels.errors import InputError, brief
 from ruleout.labels.row_files import parse_json
 from ruleout.web.database import Database
 from ruleout.web.entities import Settings, StoreError
 from ruleout.web.items import Found
-from ruleout.web.names import storable
 from ruleout.web.store import Store
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ruleout.labels.atomic import atomic_write
-from ruleout.labels.column_files import csv_writer
+from ruleout.labels.column_files import write_columns
 from ruleout.labels.errors import InputError
-from ruleout.labels.row_files import MARK, META, join
+from ruleout.labels.row_files import join
 
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
@@ -64,23 +61,10 @@ def write_rows(
 
     Lists of text are class names. In CSV, they are joined and texts are made inert.
     """
-    file = Path(path)
-    writers = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
-    writer = writers.get(file.suffix.lower())
-    if writer is None:
-        raise InputError(
-            f"unknown file type {file.suffix!r}", f"use one of {', '.join(writers)}", file=file
-        )
-    with atomic_write(file) as out:
-        writer(out, schema, rows, None if classes is None else json.dumps(list(classes)))
-
-
-def _csv(out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None) -> None:
-    more = [] if classes is None else [MARK + classes]
-    with csv_writer(out) as table:
-        table.writerow([*schema.names, *more])
-        for row in rows:
-            table.writerow([*map(_cell, row), *("" for _ in more)])
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    batch = pa.record_batch(arrays, schema=schema)
+    write_columns(Path(path), schema, [batch], classes, cell=_cell)
 
 
 def _cell(value: Any) -> Any:
@@ -91,25 +75,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return names_cell(value) if isinstance(value, (list, tuple)) else value
-
-
-def _jsonl(out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None) -> None:
-    if classes is not None:
-        out.write(f'{{"classes": {classes}}}\n'.encode())
-    for row in rows:
-        line = json.dumps(dict(zip(schema.names, row, strict=True)), default=_json)
-        out.write(line.encode() + b"\n")
-
-
-def _json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _parquet(
-    out: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]], classes: str | None
-) -> None:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-    meta = None if classes is None else {META: classes.encode()}
-    table = pa.table(arrays, schema=schema.with_metadata(meta))
-    pq.write_table(table, out, write_page_checksum=True)

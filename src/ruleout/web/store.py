@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Row, bindparam, insert, select
 
-from ruleout.labels.classes import class_names
+from ruleout.labels.classes import class_names, storable
 from ruleout.labels.errors import brief
 from ruleout.web import answer_log, schema
 from ruleout.web.accounts import Accounts, moment, number_of
@@ -36,7 +36,6 @@ from ruleout.web.entities import (
     UnavailableError,
     User,
 )
-from ruleout.web.names import storable
 from ruleout.web.progress import Progress, progress
 from ruleout.web.proposals import Proposer, capped_law
 from ruleout.web.queries import in_chunks

@@ -17,9 +17,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.responses import RedirectResponse, Response
 
+from ruleout.labels.classes import storable
 from ruleout.web.accounts import LONGEST_NAME, folded
 from ruleout.web.entities import RefusedError, User
-from ruleout.web.names import storable
 from ruleout.web.service.gate import Call, Cookie, Endpoint, Row
 from ruleout.web.service.options import (
     HASHES_AT_ONCE,

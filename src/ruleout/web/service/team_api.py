@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from ruleout.labels.classes import storable
 from ruleout.web.entities import RefusedError, Role
-from ruleout.web.names import storable
 from ruleout.web.service.gate import Call, Endpoint, Row
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
