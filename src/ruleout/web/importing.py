@@ -29,8 +29,7 @@ from ruleout.labels.row_files import (
     naming,
     parse_json,
 )
-from ruleout.web.answer_log import IMPORTED
-from ruleout.web.entities import Item, Kind
+from ruleout.web.entities import IMPORTED, Item, Kind
 from ruleout.web.names import check_name, suggest
 from ruleout.web.spreadsheet import unescaped
 
