@@ -88,12 +88,12 @@ def _played(store: Store, take: Callable[[Sequence[TurnRequest]], list[Any]]) ->
 
 @pytest.mark.parametrize("settings", [{}, {"rounds": 3}, {"mode": "rule-out"}])
 def test_many_turns_at_once_are_the_same_as_one_after_another(
-    make: Make, tmp_path: Path, settings: Any
+    make: Make, quick_folder: Path, settings: Any
 ) -> None:
     """Who gets which item, with which set, until when: to the last field."""
     store = make(60, **settings)
     with Store.create(
-        f"sqlite:///{tmp_path / 'b.sqlite'}", store.settings, make_items(60)
+        f"sqlite:///{quick_folder / 'b.sqlite'}", store.settings, make_items(60)
     ) as other:
         each = _played(other, lambda wishes: [other.turns([one])[0] for one in wishes])
     assert _played(store, lambda wishes: taken(store, wishes)) == each

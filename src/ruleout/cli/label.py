@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ruleout.web import LogRow, Settings, Store
     from ruleout.web.importing import Imported
     from ruleout.web.items import Found
-    from ruleout.web.progress import Progress
     from ruleout.web.project import Project
     from ruleout.web.project_export import Bundle
+    from ruleout.web.project_progress import Progress
 
 
 #: Where `ruleout label serve` answers unless told otherwise.

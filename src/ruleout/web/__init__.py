@@ -17,7 +17,7 @@ from ruleout.web.entities import (
     UnavailableError,
     User,
 )
-from ruleout.web.progress import Progress
+from ruleout.web.project_progress import Progress
 from ruleout.web.store import Store
 
 __all__ = [

@@ -26,7 +26,7 @@ from ruleout.labels.journal import PATIENCE, keep_a_journal
 from ruleout.web.entities import StoreError, UnavailableError
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
-_WRITERS: dict[str, Turns] = {}
+_WRITERS: dict[str, FairLock] = {}
 _CONNECTIONS = 20  # writers at a time
 _CROSSED = ("40001", "40P01", "55P03")  # PostgreSQL's for transactions in each other's way
 _TURNS = "SELECT set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true)"
@@ -34,6 +34,50 @@ _TURNS = "SELECT set_config('enable_seqscan', 'off', true), set_config('lock_tim
 _ALIVE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 5,
           "keepalives_count": 3, "tcp_user_timeout": 30_000}  # fmt: skip
 _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
+
+
+class FairLock:
+    """Lets some threads in at a time, in the order of arrival.
+
+    A lock of the standard library lets the quick starve the patient.
+
+    >>> with FairLock(1):
+    ...     "alone"
+    'alone'
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._guard = Lock()
+        self._waiting: deque[Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if self._free:
+                self._free -= 1
+                return
+            mine = Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            mine.acquire()  # until who leaves hands the place over
+        except BaseException:
+            self._give_up(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+    def _give_up(self, mine: Lock) -> None:
+        with self._guard:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+                return
+        self.__exit__()  # the place was handed over just now: pass it on
 
 
 class Database:
@@ -44,7 +88,9 @@ class Database:
         self.file: Path | None = None
         if self.url.get_backend_name() == "sqlite":
             self.file = Path(str(self.url.database)).absolute()
-        self._writers = _writers(self.file)
+            self._writers = _WRITERS.setdefault(str(self.file.resolve()), FairLock(1))
+        else:
+            self._writers = FairLock(_CONNECTIONS)
         self.engine = _engine(self.url)
         event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
         if self.file:
@@ -131,7 +177,7 @@ def _parsed(url: str) -> URL:
     except (ArgumentError, ValueError):
         raise StoreError("this is not the address of a database", _REMEDY) from None
     if parsed.drivername not in ("sqlite", "postgresql+psycopg"):
-        raise StoreError(f"{parsed.drivername!r} is no database that is known here", _REMEDY)
+        raise StoreError(f"{parsed.drivername!r} is not a database that is known here", _REMEDY)
     if parsed.drivername == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise StoreError("a project in memory would be lost", _REMEDY)
     return parsed
@@ -146,13 +192,8 @@ def _engine(url: URL) -> Engine:
             url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60, connect_args=alive
         )
     except ImportError:
-        raise StoreError(
-            "PostgreSQL needs psycopg, which is absent", "run pip install 'ruleout[postgres]'"
-        ) from None
-
-
-def _writers(file: Path | None) -> Turns:
-    return _WRITERS.setdefault(str(file.resolve()), Turns(1)) if file else Turns(_CONNECTIONS)
+        remedy = "run pip install 'ruleout[postgres]'"
+        raise StoreError("PostgreSQL needs psycopg, which is absent", remedy) from None
 
 
 def _sqlite(connection: Any, _: object) -> None:
@@ -192,50 +233,7 @@ def one_by_one(error: Exception) -> bool:
     return crossed or not isinstance(cause, OperationalError | exc.TimeoutError)
 
 
-class Turns:
-    """Lets so many threads in at a time, in the order of arrival.
-
-    Examples
-    --------
-    >>> turns = Turns(1)
-    >>> with turns:
-    ...     "alone"
-    'alone'
-    """
-
-    def __init__(self, places: int) -> None:
-        self._free = places
-        self._guard = Lock()
-        self._waiting: deque[Lock] = deque()
-
-    def __enter__(self) -> None:
-        with self._guard:
-            if self._free:
-                self._free -= 1
-                return
-            mine = Lock()
-            mine.acquire()
-            self._waiting.append(mine)
-        try:
-            mine.acquire()  # until who leaves hands the place over
-        except BaseException:
-            self._give_up(mine)
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        with self._guard:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._free += 1
-
-    def _give_up(self, mine: Lock) -> None:
-        with self._guard:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-                return
-        self.__exit__()  # the place was handed over just now: pass it on
-
+# ---------------------------------------------------------------------- tables
 
 #: Holds the revision; its name tells our databases from others.
 TABLE = "ruleout_revision"
@@ -246,14 +244,11 @@ def make(database: Database, connection: Connection) -> None:
     database.alone(connection)
     tables = inspect(connection).get_table_names()
     if TABLE in tables:
-        raise StoreError(
-            f"{database.name} holds a project already", "open it, or give another name"
-        )
+        problem = f"{database.name} holds a project already"
+        raise StoreError(problem, "open it, or give another name")
     if tables:
-        raise StoreError(
-            f"{database.name} holds other tables (such as {min(tables)!r})",
-            "give the project a database of its own",
-        )
+        problem = f"{database.name} holds other tables (such as {min(tables)!r})"
+        raise StoreError(problem, "give the project a database of its own")
     climb(connection)
 
 
@@ -275,36 +270,30 @@ def revision(connection: Connection) -> str | None:
 def _current(database: Database, connection: Connection) -> str:
     found = revision(connection)
     if found is None:
-        raise StoreError(
-            f"{database.name} is not a labelling project", "make one with `ruleout label init`"
-        )
+        problem = f"{database.name} is not a labelling project"
+        raise StoreError(problem, "make one with `ruleout label init`")
     if found not in {script.revision for script in _scripts().walk_revisions()}:
-        raise StoreError(
-            f"{database.name} was made by a newer ruleout (revision {found[:20]})", "update ruleout"
-        )
+        problem = f"{database.name} was made by a newer ruleout (revision {found[:20]})"
+        raise StoreError(problem, "update ruleout")
     return found
 
 
-def _settings() -> Config:
-    config = Config()
-    folder = str(Path(__file__).parent / "migrations")
-    config.set_main_option("path_separator", "os")
-    config.set_main_option("script_location", folder.replace("%", "%%"))
-    return config
-
-
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_settings())
+    config = Config()
+    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("script_location", folder)
+    config.set_main_option("version_locations", folder)
+    return ScriptDirectory.from_config(config)
 
 
 def climb(connection: Connection, to: str = "head") -> None:
     """Run the missing steps in the transaction of `connection`."""
-    config = _settings()
-    scripts = ScriptDirectory.from_config(config)
+    scripts = _scripts()
 
     def steps(found: Any, _: object) -> Any:
         return scripts._upgrade_revs(to, found)  # as alembic's own upgrade command does
 
-    with EnvironmentContext(config, scripts, fn=steps) as environment:
+    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(connection=connection, version_table=TABLE)
         environment.run_migrations()

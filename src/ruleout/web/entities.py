@@ -202,7 +202,7 @@ Reason: TypeAlias = Literal["unknown", "foreign", "conflict", "invalid"]
 
 
 class StoreError(InputError):
-    """A project that cannot be made or opened: what is wrong, and how to mend it."""
+    """A project that cannot be made or opened: what is wrong, and how to fix it."""
 
 
 class RefusedError(InputError):

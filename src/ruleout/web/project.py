@@ -1,6 +1,7 @@
 """A labelling project on disk: a folder with ``project.json`` and the SQLite file.
 
-Where the project is on a PostgreSQL server, the folder holds ``project.json`` alone.
+Where the project is on a PostgreSQL server, the folder holds ``project.json`` alone. That may hold
+a password, so only its owner may read it, and no sentence repeats what stands in it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,22 @@ from ruleout.web.database import Database
 from ruleout.web.entities import Settings, StoreError
 from ruleout.web.items import Found
 from ruleout.web.store import Store
+
+FILE = "project.json"
+FORMAT = 1
+
+#: The SQLite file in the folder of a project.
+DATABASE = "labels.sqlite"
+
+#: The environment variable that takes the place of the address in ``project.json``.
+VARIABLE = "RULEOUT_DATABASE"
+
+#: What the items are: the images of a folder, or the rows of a table file.
+Source: TypeAlias = Literal["images", "table"]
+
+_LARGEST = 65_536  # bytes of project.json
+_INIT = "make one with `ruleout label init`"
+_SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +91,11 @@ class Project:
             whose password is not written down; else a SQLite file is made in the folder.
         """
         given = None if database is None else postgresql(database)
-        address = given or from_environment()
-        items = _place(source)
+        address = given or _from_environment()
         kept = given or (DATABASE if address is None else without_password(address))
+        place = os.path.realpath(Path(source).expanduser())
+        if not storable(place):
+            raise InputError(f"the path {place!a} is not UTF-8", "rename what it is made of")
         with ExitStack() as undo:
             with whole_folder(folder) as part:
                 url = address or _private(part)
@@ -84,7 +103,9 @@ class Project:
                     identity = store.identity
                 if address is not None:
                     undo.callback(_clear, address)
-                write_card(_card(kept, identity, found, items), part)
+                kind: Source = "table" if found.root is None else "images"
+                card = Card(database=kept, identity=identity, source=place, kind=kind)
+                write_card(card, part)
             undo.pop_all()  # everything is in its place
         return cls.open(folder)
 
@@ -93,8 +114,8 @@ class Project:
         """Open a project; ``RULEOUT_DATABASE`` goes before the address in its folder."""
         place = Path(os.path.realpath(Path(folder).expanduser()))
         card = read_card(place)
-        own = sqlite(place) if card.database == DATABASE else postgresql(card.database)
-        store = Store.open(from_environment() or own)
+        own = _sqlite(place) if card.database == DATABASE else postgresql(card.database)
+        store = Store.open(_from_environment() or own)
         if store.identity != card.identity:
             store.close()
             remedy = f"check {VARIABLE} and {FILE}"
@@ -108,7 +129,7 @@ class Project:
 
     @property
     def images(self) -> Path | None:
-        """The folder of the images; None where the items are no images.
+        """The folder of the images; None where the items are not images.
 
         Raises
         ------
@@ -139,19 +160,7 @@ class Project:
 def _private(folder: Path) -> str:
     """Return the address of a new SQLite file; it will hold hashes of passwords."""
     os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_EXCL, 0o600))
-    return sqlite(folder)
-
-
-def _place(source: str | Path) -> str:
-    place = os.path.realpath(Path(source).expanduser())
-    if not storable(place):
-        raise InputError(f"the path {place!a} is not UTF-8", "rename what it is made of")
-    return place
-
-
-def _card(database: str, identity: str, found: Found, source: str) -> Card:
-    kind: Source = "table" if found.root is None else "images"
-    return Card(database=database, identity=identity, source=source, kind=kind)
+    return _sqlite(folder)
 
 
 def _clear(address: str) -> None:
@@ -166,29 +175,47 @@ def _clear(address: str) -> None:
         database.close()
 
 
-FILE = "project.json"
-FORMAT = 1
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Yield a hidden folder to fill; it takes its name only when the block ends well.
 
-#: What the items are: the images of a folder, or the rows of a table file.
-Source: TypeAlias = Literal["images", "table"]
+    The name must be free, or that of an empty folder: nothing is ever written over.
 
-_LARGEST = 65_536  # bytes
-_INIT = "make one with `ruleout label init`"
-_REMEDY = "restore the file from a backup"
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with whole_folder(Path(place, "new")) as part:
+    ...         _ = (part / "a.txt").write_text("whole")
+    ...     [file.name for file in Path(place, "new").iterdir()]
+    ['a.txt']
+    """
+    target = Path(os.path.realpath(Path(path).expanduser()))
+    if not target.parent.is_dir():
+        raise InputError("the folder does not exist", "make it first", file=target.parent)
+    if target.exists() and not target.is_dir():
+        raise InputError("this is a file", "give the name of a new folder", file=target)
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError("the folder is not empty", "give the name of a new one", file=target)
+    with atomic_folder(target, _take) as part:
+        yield part
+
+
+def _take(part: Path, target: Path) -> None:
+    if target.exists():
+        target.rmdir()  # empty, or this raises
+    part.rename(target)
+
+
+# ---------------------------------------------------------------------- project.json
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
     """What ``project.json`` says.
 
-    Attributes
-    ----------
-    database
-        ``labels.sqlite``, or the address of a PostgreSQL database.
-    identity
-        Of the project in that database, so that no other is opened by mistake.
-    source, kind
-        Where the items came from, and what they are.
+    `database` is ``labels.sqlite`` or the address of a PostgreSQL database; `identity` is that of
+    the project in it, so that no other is opened by mistake.
     """
 
     database: str
@@ -231,12 +258,10 @@ def _checked(found: Any, file: Path) -> Card:
     if version > FORMAT:
         problem = f"the project was made by a newer ruleout (format {brief(version, 20)})"
         raise StoreError(problem, "update ruleout", file=file)
-    values: dict[str, Any] = {}
-    for key in (field.name for field in fields(Card)):
-        value = found.get(key)
+    values: dict[str, Any] = {field.name: found.get(field.name) for field in fields(Card)}
+    for name, value in values.items():
         if not isinstance(value, str) or not value or not storable(value):
-            _refuse(file, f"{key!r} is {'missing' if value is None else 'not a usable text'}")
-        values[key] = value
+            _refuse(file, f"{name!r} is {'missing' if value is None else 'not a usable text'}")
     if values["kind"] not in ("images", "table"):
         _refuse(file, "'kind' is neither 'images' nor 'table'")
     if not Path(values["source"]).is_absolute():
@@ -245,53 +270,10 @@ def _checked(found: Any, file: Path) -> Card:
 
 
 def _refuse(file: Path, problem: str) -> NoReturn:
-    raise StoreError(problem, _REMEDY, file=file)
+    raise StoreError(problem, "restore the file from a backup", file=file)
 
 
-@contextmanager
-def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a hidden folder to fill; it takes its name only when the block ends well.
-
-    The name must be free, or that of an empty folder: nothing is ever written over.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     with whole_folder(Path(place, "new")) as part:
-    ...         _ = (part / "a.txt").write_text("whole")
-    ...     [file.name for file in Path(place, "new").iterdir()]
-    ['a.txt']
-    """
-    with atomic_folder(_free(path), _take) as part:
-        yield part
-
-
-def _take(part: Path, target: Path) -> None:
-    if target.exists():
-        target.rmdir()  # empty, or this raises
-    part.rename(target)
-
-
-def _free(path: str | Path) -> Path:
-    target = Path(os.path.realpath(Path(path).expanduser()))
-    if not target.parent.is_dir():
-        raise InputError("the folder does not exist", "make it first", file=target.parent)
-    if target.exists() and not target.is_dir():
-        raise InputError("this is a file", "give the name of a new folder", file=target)
-    if target.is_dir() and any(target.iterdir()):
-        raise InputError("the folder is not empty", "give the name of a new one", file=target)
-    return target
-
-
-#: The SQLite file in the folder of a project.
-DATABASE = "labels.sqlite"
-
-#: The environment variable that takes the place of the address in ``project.json``.
-VARIABLE = "RULEOUT_DATABASE"
-
-_ADDRESS = "write postgresql://USER@HOST/DATABASE, or leave it out for a file in the project"
-_SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
+# ---------------------------------------------------------------------- addresses of databases
 
 
 def postgresql(text: str) -> str:
@@ -300,9 +282,13 @@ def postgresql(text: str) -> str:
     >>> postgresql("postgresql://ann@db/labels")
     'postgresql+psycopg://ann@db/labels'
     """
-    url = _parsed(text)
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        url = make_url("unknown://")
     if url.drivername not in _SCHEMES or not url.database:
-        raise StoreError("this is not the address of a PostgreSQL database", _ADDRESS)
+        remedy = "write postgresql://USER@HOST/DATABASE, or leave it out for a file in the project"
+        raise StoreError("this is not the address of a PostgreSQL database", remedy)
     if any("password" in key.lower() for key in url.query):
         problem = "the address holds a password behind the question mark, where it may be printed"
         raise StoreError(problem, "write postgresql://USER:PASSWORD@HOST/DATABASE")
@@ -321,26 +307,13 @@ def without_password(address: str) -> str:
     ).render_as_string()
 
 
-def sqlite(folder: Path) -> str:
-    """Return the address of the file in the folder of a project, whatever the folder is called.
-
-    >>> sqlite(Path("/data/pets"))
-    'sqlite:////data/pets/labels.sqlite'
-    """
+def _sqlite(folder: Path) -> str:
     return URL.create("sqlite", database=str(folder / DATABASE)).render_as_string()
 
 
-def from_environment() -> str | None:
-    """Return the address that the environment gives; None where it gives none."""
+def _from_environment() -> str | None:
     text = os.environ.get(VARIABLE)
     try:
         return postgresql(text) if text else None
     except StoreError as error:
         raise StoreError(f"{VARIABLE}: {error.problem}", error.remedy) from None
-
-
-def _parsed(text: str) -> URL:
-    try:
-        return make_url(text)
-    except (ArgumentError, ValueError):
-        raise StoreError("this is not the address of a PostgreSQL database", _ADDRESS) from None

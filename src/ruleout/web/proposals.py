@@ -18,8 +18,6 @@ from ruleout.labels import size_law
 from ruleout.labels.errors import LabelError
 from ruleout.web.entities import Settings
 
-__all__ = ["Proposal", "Proposer", "capped_law", "chance"]
-
 
 @dataclass(frozen=True)
 class Proposal:

@@ -29,22 +29,6 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-__all__ = [
-    "METADATA",
-    "Codes",
-    "Moment",
-    "answers",
-    "invites",
-    "items",
-    "key",
-    "project",
-    "questions",
-    "sessions",
-    "slots",
-    "undone",
-    "users",
-]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Codes: TypeAlias = tuple[int, ...]
 
@@ -56,11 +40,9 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, _: Dialect) -> int | None:
-        """Return the microseconds."""
         return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
     def process_result_value(self, value: Any | None, _: Dialect) -> datetime | None:
-        """Return the moment, with its time zone."""
         return None if value is None else _EPOCH + timedelta(microseconds=int(value))
 
 
@@ -71,11 +53,9 @@ class Codes(TypeDecorator[_Codes]):
     cache_ok = True
 
     def process_bind_param(self, value: _Codes | None, _: Dialect) -> str | None:
-        """Return the list as text."""
         return None if value is None else json.dumps(value, separators=(",", ":"))
 
     def process_result_value(self, value: Any | None, _: Dialect) -> _Codes | None:
-        """Return the positions."""
         return None if value is None else tuple(json.loads(value))
 
 
@@ -204,7 +184,6 @@ slots = Table(
     CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
     CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
 )  # fmt: skip
-
 
 # Partial, so that a search for what is NULL uses the index made for it.
 _partial("uq_slots_question", slots.c.question.is_not(None), slots.c.question, unique=True)

@@ -19,7 +19,7 @@ from ruleout.labels.errors import brief
 from ruleout.web import answer_log, schema
 from ruleout.web.accounts import Accounts, moment, number_of
 from ruleout.web.database import Database, make, one_by_one, upgrade
-from ruleout.web.earlier_answers import Bringing
+from ruleout.web.earlier_answers import bring
 from ruleout.web.entities import (
     MOST_HELD,
     Brought,
@@ -36,7 +36,7 @@ from ruleout.web.entities import (
     UnavailableError,
     User,
 )
-from ruleout.web.progress import Progress, progress
+from ruleout.web.project_progress import Progress, progress
 from ruleout.web.proposals import Proposer, capped_law
 from ruleout.web.queries import in_chunks
 from ruleout.web.schema import items, key, project, questions, slots
@@ -178,7 +178,7 @@ class Store(Accounts):
         given, at = list(answers), moment(now)
         with self._database.writing() as db:
             self._database.alone(db)
-            brought = Bringing(db, self._settings, at).bring(given)
+            brought = bring(db, self._settings, given, at)
             if brought.added:
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return brought

@@ -10,7 +10,7 @@ import numpy as np
 
 from ruleout.web.answer_log import KINDS, Columns, Rows, Whole, columns, keys, moment
 from ruleout.web.entities import Kind
-from ruleout.web.progress import pace
+from ruleout.web.project_progress import pace
 
 _LAST = 100  # rows that a pace is taken from
 

@@ -19,7 +19,7 @@ from ruleout.report.svg import clean
 from ruleout.web import answer_log
 from ruleout.web.answer_log import Clash, Columns, Knowledge, Said, clashes, knowledge
 from ruleout.web.entities import Role, Settings, User
-from ruleout.web.progress import Progress
+from ruleout.web.project_progress import Progress
 from ruleout.web.proposals import capped_law
 from ruleout.web.reliability import GoldScore, Rate, gold_scores
 from ruleout.web.team import charts

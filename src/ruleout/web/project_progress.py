@@ -24,8 +24,6 @@ from sqlalchemy import (
 from ruleout.web.entities import IMPORTED, Settings
 from ruleout.web.schema import answers, items, slots, undone
 
-__all__ = ["Progress", "pace", "progress"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
