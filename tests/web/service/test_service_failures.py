@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
+from web.servers import QUICK, programs, server
 from web.service.client import PAGE
 from web.service.site import PASSWORD, Site
 
@@ -92,7 +95,7 @@ def test_names_and_addresses_forge_no_line_of_the_log(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = site.client()
-    with caplog.at_level(logging.INFO, "ruleout.web"):
+    with caplog.at_level(logging.DEBUG, "ruleout.web"):
         client.form("/login", name="x\r\n2026 ERROR forged \u202e\x1b[31m", password="y")
         client.raw("/a%0d%0aforged%1b%5b31m")
         client.get("/join/secret-token")
@@ -141,3 +144,43 @@ def test_websockets_are_refused(site: Site) -> None:
 
     asyncio.run(site.app({"type": "websocket", "path": "/", "headers": []}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+def test_health_says_whether_the_database_answers(
+    any_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = any_site.client()
+    assert (client.get("/health").status_code, client.get("/health").json()) == (200, {"ok": True})
+    monkeypatch.setattr(any_site.store, "sessions", broken)
+    told = client.get("/health")
+    assert (told.status_code, told.json()) == (503, {"ok": False})
+
+
+@pytest.mark.slow
+def test_health_notices_a_database_that_was_stopped(tmp_path: Path) -> None:
+    binaries = programs()
+    assert binaries is not None
+    with ExitStack() as stack:
+        with server(binaries, None, **QUICK) as running:
+            site = stack.enter_context(Site(running.database(), tmp_path))
+            assert site.client().get("/health").status_code == 200
+        assert site.client().get("/health").status_code == 503
+
+
+def test_the_log_says_who_let_whom_in(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    lead = site.login("Lea", "lead")
+    with caplog.at_level(logging.INFO, "ruleout.web"):
+        page = lead.form("/team/invite", name="Ann\u2028?", role="annotator")
+        assert page.status_code == 422
+        lead.form("/team/invite", name="Ann", role="annotator")
+        lead.form("/team/disable", name="Ann", disabled="1")
+        lead.form("/team/disable", name="Ann", disabled="0")
+        token = site.store.invite("Ann", now=site.clock())
+        site.client().form("/join", token=token, password=PASSWORD, again=PASSWORD)
+    lines = [record.getMessage() for record in caplog.records if record.name == "ruleout.web"]
+    assert lines == [
+        "'Lea' from '127.0.0.1' made an invite link (annotator) for 'Ann'",
+        "'Lea' from '127.0.0.1' closed the account of 'Ann'",
+        "'Lea' from '127.0.0.1' opened the account of 'Ann'",
+        "'Ann' from '127.0.0.1' chose a password",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -92,6 +93,40 @@ def test_who_has_the_image_is_told_so(make_site: MakeSite) -> None:
     assert lead.get("/items/1", headers={"if-none-match": '"x"'}).status_code == 200
     (site.images / "a.png").write_bytes(PNG + b"changed")
     assert lead.get("/items/1", headers={"if-none-match": tag}).status_code == 200
+
+
+def test_an_image_that_was_replaced_is_not_shown(make_site: MakeSite) -> None:
+    """Answers about another picture would be answers about nothing."""
+    large, digest = PNG + bytes(3_000_000), hashlib.sha256
+    items = [
+        Item(name="a", kind="image", path="a.png", sha256=digest(PNG).hexdigest()),
+        Item(name="b", kind="image", path="b.png", sha256=digest(large).hexdigest()),
+    ]
+    site = make_site(items=items)
+    lead = site.login("Lea", "lead")
+    for number, (name, right) in enumerate([("a.png", PNG), ("b.png", large)], 1):
+        file = site.images / name
+        file.write_bytes(right)
+        assert lead.get(f"/items/{number}").content == right
+        assert lead.get(f"/items/{number}").content == right
+        file.write_bytes(right[:-1] + b"!")
+        os.utime(file, ns=(0, 0))  # a copy that kept the time of the picture it is of
+        told = lead.get(f"/items/{number}")
+        assert (told.status_code, told.json()["reason"]) == (409, "conflict")
+        file.write_bytes(right)
+        assert lead.get(f"/items/{number}").content == right
+
+
+def test_an_image_is_read_for_its_hash_once(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = Item(name="a", kind="image", path="a.png", sha256=hashlib.sha256(PNG).hexdigest())
+    site = make_site(items=[item])
+    (site.images / "a.png").write_bytes(PNG)
+    lead = site.login("Lea", "lead")
+    assert lead.get("/items/1").status_code == 200
+    monkeypatch.delattr(hashlib, "file_digest")
+    assert lead.get("/items/1").status_code == 200
 
 
 def test_the_tag_opens_nothing_for_others(site: Site) -> None:

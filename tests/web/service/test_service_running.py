@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -27,7 +28,7 @@ def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Serve the project of a folder in a process of its own."""
     url = f"sqlite:///{folder / 'project.sqlite'}"
     command = [sys.executable, served_project.__file__, url, str(folder)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert running.stdout is not None
         yield running, running.stdout.readline().strip()
@@ -47,9 +48,12 @@ def test_it_serves_until_it_is_told_to_stop(
         assert response.json()["user"]["name"] == "Ann"
         assert "server" not in response.headers
         assert client.get("/health", headers={"host": "evil.example"}).status_code == 421
+        assert client.post("/login", data={"name": "Ann", "password": "x"}).status_code == 401
         running.send_signal(told)
-        said, _ = running.communicate(timeout=30)
+        said, log = running.communicate(timeout=30)
         assert said == "stopped in order\n"
+        line = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} WARNING login of 'Ann' from \S+ failed\n"
+        assert re.fullmatch(line, log)
 
 
 @pytest.mark.usefixtures("site")

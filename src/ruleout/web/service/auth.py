@@ -166,7 +166,9 @@ class Auth:
         return await to_thread.run_sync(self._joined, call, token, kept)
 
     def _joined(self, call: Call, token: str, kept: str) -> Response:
-        return self._let_in(call, self._store.accept(token, kept, self._options.clock()))
+        user = self._store.accept(token, kept, self._options.clock())
+        LOG.info("%s from %s chose a password", one_line(user.name), one_line(call.peer))
+        return self._let_in(call, user)
 
     def _invited(self, token: str) -> User:
         """Return who was invited. Nobody guesses 256 random bits, so tries are not counted."""

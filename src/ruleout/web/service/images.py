@@ -15,8 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from ruleout.web.entities import Item
 from ruleout.web.items import image_type
 from ruleout.web.service.gate import Call, Endpoint, Row
-from ruleout.web.service.options import Options
-from ruleout.web.service.problems import ProblemError
+from ruleout.web.service.options import CHECKED_IMAGES, Options
+from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.store import Store
 
 #: Images come from strangers: whatever they are, they may do nothing.
@@ -32,6 +32,7 @@ class Images:
         self._store = store
         self._root = None if folder is None else folder.resolve()
         self._largest = options.limits.image_bytes
+        self._checked: dict[str, str] = {}  # by path: the version whose content was compared
 
     def endpoints(self) -> dict[Row, Endpoint]:
         return {("GET", "/items/{id}"): self.item}
@@ -60,6 +61,7 @@ class Images:
             stream.close()
             return Response(None, 304, headers)
         headers["Content-Length"] = str(status.st_size)
+        self._check(item, headers["ETag"], head, stream)
         if status.st_size > _PIECE:
             return StreamingResponse(pieces(stream, head, status.st_size), 200, headers, kind)
         with stream:
@@ -67,6 +69,24 @@ class Images:
         if len(content) != status.st_size:  # it is being written just now
             raise _absent()
         return Response(content, 200, headers, kind)
+
+    def _check(self, item: Item, version: str, head: bytes, stream: BinaryIO) -> None:
+        """Raise where the file is not the one that the project was made with.
+
+        The content is read once; after that, size and time of change tell whether it is the same.
+        """
+        path = item.path or ""
+        if not item.sha256 or self._checked.get(path) == version:
+            return
+        stream.seek(0)
+        if hashlib.file_digest(stream, "sha256").hexdigest() != item.sha256:
+            LOG.warning("the image %s was changed since the project was made", one_line(path))
+            sentence = "the image of this item was changed; ask the lead to bring the old one back"
+            raise ProblemError("conflict", sentence)
+        stream.seek(len(head))
+        if len(self._checked) >= CHECKED_IMAGES:
+            self._checked.clear()
+        self._checked[path] = version
 
     def _opened(self, item: Item) -> BinaryIO:
         """Open the file of an item, where it is a plain one inside the folder."""

@@ -105,7 +105,7 @@ def _note(call: Call, problem: ProblemError, error: Exception) -> None:
     where = one_line("/join/…" if path.startswith("/join/") else path)
     who = "nobody" if call.user is None else one_line(call.user.name)
     what = problem.reason if problem.status < 500 else cause(error)
-    level = logging.ERROR if problem.status >= 500 else logging.INFO
+    level = logging.ERROR if problem.status >= 500 else logging.DEBUG
     method, peer = one_line(call.scope["method"]), one_line(call.peer)
     LOG.log(level, "%d %s %s by %s from %s: %s", problem.status, method, where, who, peer, what)
     if problem.reason == "failure":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from ruleout.web.entities import StoreError
+from ruleout.web.entities import StoreError, UnavailableError
 from ruleout.web.service.auth import Auth
 from ruleout.web.service.gate import Call, Gate, json_response
 from ruleout.web.service.images import Images
@@ -34,6 +35,7 @@ from ruleout.web.service.options import (
     Options,
 )
 from ruleout.web.service.pages import Pages
+from ruleout.web.service.problems import LOG, cause
 from ruleout.web.service.team_api import TeamApi
 from ruleout.web.store import Store
 
@@ -51,7 +53,12 @@ def make_app(store: Store, *, images: Path | None = None, options: Options | Non
     chosen = options or Options()
     pages = Pages(chosen.name)
 
-    async def health(_: Call) -> Response:
+    def health(_: Call) -> Response:
+        try:
+            store.sessions(["any"], chosen.clock())  # so small a query that anybody may ask for it
+        except UnavailableError as error:
+            LOG.error("the database does not answer: %s", cause(error))
+            return json_response({"ok": False}, 503)
         return json_response({"ok": True})
 
     endpoints = {
@@ -88,6 +95,7 @@ def serve(
     ready
         Called with the address once connections are accepted.
     """
+    _log_with_times()
     chosen = options or Options()
     if chosen.hosts is None and _is_loopback(host):
         chosen = replace(chosen, hosts=LOOPBACK)
@@ -111,6 +119,14 @@ def serve(
         if ready is not None:
             ready(chosen.origin or _address(host, listener, config.is_ssl))
         _Server(config).run(sockets=[listener])
+
+
+def _log_with_times() -> None:
+    """Let the log tell when, and who did what, unless the program that serves has its own ways."""
+    if not logging.getLogger().handlers and not LOG.handlers:
+        time = "%Y-%m-%dT%H:%M:%S%z"
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt=time)
+        LOG.setLevel(logging.INFO)
 
 
 class _Server(uvicorn.Server):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -15,8 +14,16 @@ from ruleout.web.service.gate import Call, Endpoint, Row
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
-from ruleout.web.service.problems import ProblemError
+from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.store import Store
+
+#: Downloads: how sets are made, and the file of an export that it is.
+_DOWNLOADS: dict[str, tuple[Literal["no", "intersection"], str]] = {
+    "sets.csv": ("no", "sets.csv"),
+    "sets-intersection.csv": ("intersection", "sets.csv"),
+    "log.csv": ("no", "log.csv"),
+    "contradictions.csv": ("intersection", "contradictions.csv"),
+}
 
 
 class TeamApi:
@@ -49,6 +56,7 @@ class TeamApi:
             token = self._store.invite(name, cast(Role, role), now=self._now())
         except RefusedError as error:
             return self._refused(call, error)
+        _note(call, f"made an invite link ({role}) for", name)
         return self._page(call, invite=f"{call.origin}/join/{token}", invited=name)
 
     def disable(self, call: Call) -> Response:
@@ -63,6 +71,7 @@ class TeamApi:
             self._store.disable(name, disabled == "1", self._now())
         except RefusedError as error:
             return self._refused(call, error)
+        _note(call, f"{'closed' if disabled == '1' else 'opened'} the account of", name)
         return RedirectResponse("/team", 303)
 
     def _refused(self, call: Call, error: RefusedError) -> Response:
@@ -71,13 +80,16 @@ class TeamApi:
 
     def export(self, call: Call) -> Response:
         """Return a download, from a file that is gone once it was sent."""
-        name, writers = call.filled["name"], _writers(self._store)
-        if name not in writers:
-            names = ", ".join(writers)
+        from ruleout.web.project_export import write_bundle  # late: pyarrow takes long to load
+
+        name = call.filled["name"]
+        if name not in _DOWNLOADS:
+            names = ", ".join(_DOWNLOADS)
             raise ProblemError("unknown", f"there is no such download; take one of {names}")
+        how, file = _DOWNLOADS[name]
         with TemporaryDirectory(prefix="ruleout-", ignore_cleanup_errors=True) as folder:
-            path = Path(folder, name)
-            writers[name](path)
+            write_bundle(self._store, Path(folder, "export"), how=how)
+            path = Path(folder, "export", file)
             stream, size = path.open("rb"), path.stat().st_size
         headers = {
             "Content-Disposition": f'attachment; filename="{name}"',
@@ -86,27 +98,9 @@ class TeamApi:
         return StreamingResponse(pieces(stream, b"", size), 200, headers, "text/csv")
 
 
-def _writers(store: Store) -> dict[str, Callable[[Path], None]]:
-    from ruleout.web.answer_log import How, known  # late: pyarrow takes long to load
-    from ruleout.web.project_export import write_contradictions, write_log, write_sets
-
-    classes = store.settings.classes
-
-    def found(how: How) -> Any:
-        return known(store.log(), [item.name for _, item in store.items()], classes, how)
-
-    def sets(path: Path, how: How) -> None:
-        every = found(how)
-        write_sets(every.sets, every.items, path)
-
-    return {
-        "sets.csv": lambda path: sets(path, "no"),
-        "sets-intersection.csv": lambda path: sets(path, "intersection"),
-        "log.csv": lambda path: write_log(store.log(), classes, path),
-        "contradictions.csv": lambda path: write_contradictions(
-            found("intersection").contradictions, classes, path
-        ),
-    }
+def _note(call: Call, did: str, whom: str) -> None:
+    who, where = one_line(call.person.name), one_line(call.peer)
+    LOG.info("%s from %s %s %s", who, where, did, one_line(whom))
 
 
 def _name(call: Call) -> str:
