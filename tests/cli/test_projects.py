@@ -14,7 +14,6 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 
 import ruleout as ro
 from ruleout.estimator import load
-from ruleout.web.answer_log import known
 from ruleout.web.project import Project
 from ruleout.web.project_export import write_sets
 
@@ -126,7 +125,7 @@ def test_the_estimate_is_that_of_the_answers(images: Made, tmp_path: Path) -> No
 def test_fit_from_the_export_is_fit_from_the_project(images: Made, tmp_path: Path) -> None:
     """The sets that an export writes, as labels of the folder, train the same model."""
     with Project.open(images.folder) as project:
-        found = known(project.store.log(), list(images.truth), NAMES, "no")
+        found = project.store.answer_log().known("no")
     write_sets(found.sets, found.items, tmp_path / "sets.csv", column="file")
     fitted(images, tmp_path / "one", "--how", "no")
     options = ["--excluded", "excluded", "--labels-file", tmp_path / "sets.csv"]
@@ -167,8 +166,7 @@ def test_images_take_a_size(images: Made, tmp_path: Path) -> None:
 def test_contradictions_are_said_and_left_out(rows: Made, tmp_path: Path) -> None:
     result = fitted(rows, tmp_path / "model")
     with Project.open(rows.folder) as project:
-        names = [item.name for _, item in project.store.items()]
-        found = known(project.store.log(), names, NAMES, "intersection")
+        found = project.store.answer_log().known("intersection")
     assert found.contradictions
     assert f"The answers about {len(found.contradictions)} item(s) rule out every" in result.stderr
     assert f"Trained on {len(found.items)} rows" in result.stdout

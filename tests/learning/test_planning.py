@@ -13,8 +13,16 @@ from learning.labelled import annotate, digits, make, write_rows
 import ruleout as ro
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
+from ruleout.learning import planning
 from ruleout.learning.planning import Measured, label_ratio, measure_curve, read_study, study_plans
 from ruleout.learning.training_data import Review
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits as short as tell a curve from none."""
+    monkeypatch.setattr(planning, "STEPS", 200)
+
 
 WAYS = ("labels", "intersection", "answers", "no")
 
@@ -28,7 +36,6 @@ def _review(n: int, rounds: int = 1, seed: int = 0) -> Review:
     gold = np.full(n, -1, np.intp)
     return Review(
         table=table, sets=sets, likelihood=None, answers=answers, gold=gold, contradictions=(),
-        dropped=(),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ruleout.web import Item, Settings, Store, User
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import answers, questions, slots
 from ruleout.web.service.pages import TEMPLATES
-from ruleout.web.team import TeamView
+from ruleout.web.team.team_page import TeamView
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 CLASSES = ("cat", "dog", "horse", "deer", "bird", "frog", "ship", "truck")

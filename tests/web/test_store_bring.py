@@ -11,7 +11,6 @@ import pytest
 from web.made import Make, asked_and_said, at, make_items, said
 
 from ruleout.web import Brought, RefusedError, Store
-from ruleout.web.answer_log import every_answer, known
 from ruleout.web.importing import Earlier, read_answers
 from ruleout.web.project_export import write_log
 
@@ -93,8 +92,7 @@ def test_contradictions_are_kept_even_of_one_person(make: Make) -> None:
     store = make(1)
     store.bring([earlier(0, "Ann", "no", (0, 1)), earlier(0, "Ann", "yes", (0, 1)),
                  earlier(0, "Bob", "which", (3,)), earlier(0, "Bob", "which", (4,))])  # fmt: skip
-    found = known(store.log(), names(store), store.settings.classes, "intersection")
-    assert [len(one.answers) for one in found.contradictions] == [4]
+    assert [len(one.answers) for one in store.answer_log().contradictions()] == [4]
     assert store.check() == []
     assert (store.progress().given, store.progress().answers) == (1, 4)
 
@@ -232,11 +230,11 @@ def test_an_export_of_one_project_can_be_brought_into_another(make: Make, tmp_pa
     with Store.create(f"sqlite:///{tmp_path / 'b.sqlite'}", store.settings, make_items(8)) as other:
         assert other.bring(read.answers).added == len(list(store.log()))
         for how in ("no", "intersection"):
-            one, two = (known(s.log(), names(store), classes, how) for s in (store, other))
+            one, two = (s.answer_log().known(how) for s in (store, other))
             assert one.items == two.items
             assert one.sets.to_lists() == two.sets.to_lists()
             assert len(one.contradictions) == len(two.contradictions)
-        assert len(every_answer(other.log(), names(store), classes)[0].items) == 0
+        assert len(other.answer_log().every_answer().items) == 0
         assert other.check() == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from web.logs import START, row, simulated
+from web.logs import START, log_of, row, simulated
 
-from ruleout.labels import size_law
-from ruleout.web import team
+from ruleout.labels import propose, size_law
+from ruleout.web.answer_log import AnswerLog
+from ruleout.web.entities import LogRow
+from ruleout.web.team.agreement import agreement, guessing
+from ruleout.web.team.annotators import Rate, annotators, gold_scores, growth
+from ruleout.web.team.proposal_uniformity import uniformity
 
 # ------------------------------------------------------------------ counts
 
@@ -31,151 +34,166 @@ def test_annotators_are_counted_by_kind_and_what_was_undone_is_no_answer() -> No
         row("a", "yes", (2, 3), user="bob", took_ms=None),
         row("a", "which", (2,), user="bob", took_ms=None),
     ]
-    ada, bob = team.annotators(log)
-    assert (ada.name, ada.kinds, ada.answers) == ("ada", {"yes": 1, "no": 1, "skip": 1}, 2)
+    ada, bob = annotators(log_of(log))
+    assert (ada.name, ada.yes, ada.no, ada.skips, ada.answers) == ("ada", 1, 1, 1, 2)
     assert (ada.late, ada.undone, ada.items, ada.median_seconds) == (1, 1, 2, 3.0)
     assert (bob.name, bob.answers, bob.median_seconds) == ("bob", 1, None)
 
 
 def test_nobody_answered_yet() -> None:
-    assert team.annotators([]) == []
-    assert team.pairs(team.ratings([], 3)) == []
-    assert team.team_agreement({}).kappa is None
-    assert team.growth([]).times == ()
-    assert team.uniformity([], 4, size_law("released", 4)).sizes_test is None
-    assert team.knowledge([], [], 4).mean_bits is None
+    nothing = log_of([])
+    assert annotators(nothing) == []
+    assert (agreement(nothing).each, agreement(nothing).whole.kappa) == ({}, None)
+    assert guessing(nothing) == set()
+    assert growth(nothing).times == ()
+    assert uniformity(nothing, size_law("released", 4)).sizes_test is None
 
 
 # ------------------------------------------------------------------ agreement
 
 
-def test_fleiss_is_that_of_his_published_example() -> None:
-    # ten subjects, fourteen raters, five categories: kappa is 0.210
-    counts = [
-        (0, 0, 0, 0, 14),
-        (0, 2, 6, 4, 2),
-        (0, 0, 3, 5, 6),
-        (0, 3, 9, 2, 0),
-        (2, 2, 8, 1, 1),
-        (7, 7, 0, 0, 0),
-        (3, 2, 6, 3, 0),
-        (2, 5, 3, 2, 2),
-        (6, 5, 2, 1, 0),
-        (0, 2, 2, 3, 7),
-    ]
-    table = [[c for c, n in enumerate(line) for _ in range(n)] for line in counts]
-    observed, kappa = team.fleiss(table)
-    assert observed == pytest.approx(0.378, abs=5e-4)
-    assert kappa == pytest.approx(0.210, abs=5e-4)
+def crowd(
+    n: int, k: int, right: dict[str, float], *, which: bool = False, each: int = 3, seed: int = 0
+) -> AnswerLog:
+    """Ask `each` of these people about every item, with another set each time.
+
+    They are right at a given rate; after "yes", `which` is asked as well.
+    """
+    rng, people, rows = np.random.default_rng(seed), list(right), []
+    truth = rng.integers(0, k, n).tolist()
+    for turn in range(each):
+        for item, mask in enumerate(propose(n, k, "released", rng).excluded):
+            user, about = people[(item + turn) % len(people)], np.flatnonzero(mask).tolist()
+            is_right = rng.random() < right[user]
+            kind = "yes" if bool(mask[truth[item]]) == is_right else "no"
+            rows.append(row(f"item {item}", kind, tuple(about), user, round=turn))
+            if which and kind == "yes":
+                knows = truth[item] in about and rng.random() < 2 * right[user] - 1
+                code = truth[item] if knows else rng.choice(about)
+                rows.append(row(f"item {item}", "which", (int(code),), user, round=turn))
+    return log_of(rows, k)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
-def test_cohen_equals_a_plain_loop(decisions: list[tuple[int, int]]) -> None:
-    n = len(decisions)
-    chance = 0.0
-    for category in range(3):
-        first = second = 0
-        for a, b in decisions:
-            first += a == category
-            second += b == category
-        chance += first / n * second / n
-    agree = sum(a == b for a, b in decisions) / n
-    observed, kappa = team.cohen(decisions)
-    assert observed == pytest.approx(agree)
-    if len({value for pair in decisions for value in pair}) == 1:
-        assert kappa is None
-    else:
-        assert kappa == pytest.approx((agree - chance) / (1 - chance))
+@pytest.mark.parametrize("which", [False, True])
+@pytest.mark.parametrize("n", [40, 400])
+def test_people_who_are_always_right_have_kappa_one(n: int, which: bool) -> None:
+    found = agreement(crowd(n, 8, dict.fromkeys(("ada", "bob", "cy"), 1.0), which=which))
+    assert [one.kappa for one in found.each.values()] == [1.0, 1.0, 1.0]
+    assert (found.whole.kappa, found.whole.observed, found.whole.items) == (1.0, 1.0, n)
 
 
-@given(st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=5), min_size=1, max_size=20))
-def test_fleiss_equals_a_loop_over_pairs_of_people(table: list[list[int]]) -> None:
-    per_thing, everything = [], []
-    for decisions in table:
-        met = [a == b for a, b in combinations(decisions, 2)]
-        per_thing.append(sum(met) / len(met))
-        everything += decisions
-    agree = sum(per_thing) / len(per_thing)
-    shares = [everything.count(category) / len(everything) for category in range(3)]
-    chance = sum(share**2 for share in shares)
-    observed, kappa = team.fleiss(table)
-    assert observed == pytest.approx(agree)
-    if len(set(everything)) == 1:
-        assert kappa is None
-    else:
-        assert kappa == pytest.approx((agree - chance) / (1 - chance))
+def test_who_tosses_a_coin_has_kappa_zero() -> None:
+    """Over 40 teams, each with one: the mean is 0 within four errors, and none is above 1."""
+    coins, others = [], []
+    for seed in range(40):
+        right = {"ada": 1.0, "bob": 1.0, "cy": 1.0, "coin": 0.5}
+        found = agreement(crowd(120, 6, right, seed=seed)).each
+        coins.append(found["coin"].kappa)
+        others += [found[name].kappa for name in ("ada", "bob", "cy")]
+    assert max(*coins, *others) <= 1.0
+    assert abs(np.mean(coins)) < 4 * np.std(coins) / math.sqrt(40)
+    assert np.mean(others) > 0.5
 
 
-def test_only_decisions_about_the_same_thing_are_compared() -> None:
-    log = [
-        row("a", "yes", (0, 1), "ada"),
-        row("a", "yes", (1, 0), "bob"),
-        row("a", "no", (0, 2), "cy"),  # another set
-        row("b", "yes", (0,), "ada"),
-        row("b", "no", (0,), "bob"),
-        row("c", "yes", (3,), "ada", counts=False),
-        row("c", "yes", (3,), "bob"),
-    ]
-    (pair,) = team.pairs(team.ratings(log, 4))
-    assert (pair.people, pair.things, pair.observed) == (("ada", "bob"), 2, 0.5)
-    assert pair.kappa == pytest.approx(0.0)  # ada always says yes: chance explains it
+def test_the_error_of_kappa_is_about_how_far_it_varies() -> None:
+    right = {"ada": 0.9, "bob": 0.8, "cy": 0.9}
+    found = [agreement(crowd(150, 6, right, which=True, seed=s)).each["bob"] for s in range(25)]
+    spread = np.std([one.kappa for one in found])
+    assert spread < np.mean([one.error for one in found]) < 3 * spread
 
 
-def test_rule_out_answers_agree_class_by_class() -> None:
-    log = [row("a", "excluded", (0, 1), "ada"), row("a", "excluded", (1, 2), "bob")]
-    (pair,) = team.pairs(team.ratings(log, 4))
-    assert (pair.things, pair.observed) == (4, 0.5)
-    whole = team.team_agreement(team.ratings(log, 4))
-    assert (whole.people, whole.things) == (("ada", "bob"), 4)
-    assert whole.kappa == pytest.approx(0.0)
+answers_of_three = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.sampled_from(["ada", "bob", "cy"]),
+        st.sampled_from(["yes", "no", "which", "excluded"]),
+        st.sets(st.integers(0, 3), min_size=1, max_size=3),
+    ),
+    min_size=1,
+    max_size=40,
+)
 
 
-def test_of_two_answers_about_one_thing_the_last_counts() -> None:
-    log = [
-        row("a", "yes", (0,), "ada"),
-        row("a", "no", (0,), "ada", round=1),
-        row("a", "no", (0,), "bob"),
-    ]
-    assert team.pairs(team.ratings(log, 4))[0].observed == 1.0
+@given(answers_of_three)
+def test_kappa_equals_a_plain_loop_over_pairs_of_answers(said: list[Any]) -> None:
+    left: dict[tuple[str, int], set[int]] = {}
+    rows = []
+    for turn, (item, user, kind, about) in enumerate(said):
+        rows.append(row(f"item {item}", kind, tuple(sorted(about)), user, round=turn))
+        ok = about if kind == "yes" else {min(about)} if kind == "which" else set(range(4)) - about
+        left[user, item] = left.get((user, item), set(range(4))) & ok
+    found = agreement(log_of(rows, 4)).each
+    for name in ("ada", "bob", "cy"):
+        own = {item: z for (user, item), z in left.items() if user == name}
+        rest: dict[int, list[set[int]]] = {}
+        for (user, item), z in left.items():
+            if user != name and item in own:
+                rest.setdefault(item, []).append(z)
+        n = len(rest)
+        if not n:
+            assert name not in found
+            continue
+        apart = {
+            (i, j): sum(not own[i] & z for z in rest[j]) / len(rest[j]) for i in rest for j in rest
+        }
+        seen = sum(apart[i, i] for i in rest) / n
+        chance = sum(apart[i, j] for i in rest for j in rest if i != j) / max(n * (n - 1), 1)
+        assert found[name].items == n
+        assert found[name].observed == pytest.approx(1 - seen)
+        if chance == 0:
+            assert found[name].kappa is None
+        else:
+            assert found[name].kappa == pytest.approx(1 - seen / chance)
 
 
-def test_agreement_is_inferred_from_different_sets() -> None:
-    """Truthful annotators have kappa 1; those who err as often as not have 0; within 4 errors."""
-    rng = np.random.default_rng(5)
-    truth = rng.integers(0, 6, 1500).tolist()
-    for errors, wanted in ((0.0, 1.0), (0.5, 0.0)):
-        log = simulated(truth, ("ada", "bob"), 6, errors=errors, seed=6)
-        (pair,) = team.inferred_pairs(log, 6)
-        assert pair.things == 1500
-        assert pair.kappa is not None
-        assert pair.error is not None
-        assert pair.error < 0.1
-        assert abs(pair.kappa - wanted) < 4 * pair.error
+def test_tests_are_compared_only_where_nothing_else_is_shared() -> None:
+    gold = [row(f"t{n}", ("yes", "no")[n % 2], (0,), u, gold=True) for n in range(4) for u in "ab"]
+    assert agreement(log_of(gold)).whole.items == 4
+    both = [*gold, row("x", "yes", (0,), "a"), row("x", "no", (0,), "b")]
+    assert agreement(log_of(both)).whole.items == 1
 
 
-def test_inferred_agreement_equals_a_plain_loop_over_items() -> None:
-    truth, k = [0, 2, 1, 3, 3], 4
-    log = simulated(truth, ("ada", "bob"), k, errors=0.3, seed=1)
-    u: dict[str, list[list[float]]] = {"ada": [], "bob": []}
-    for one in log:
-        s = len(one.proposed)
-        q = (s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1))
-        left = [c for c in range(k) if (c in one.proposed) == (one.kind == "yes")]
-        u[one.user_name].append([((c in left) - q) / (1 - q) for c in range(k)])
-    same = across = 0.0
-    for i in range(5):
-        for j in range(5):
-            met = sum(a * b for a, b in zip(u["ada"][i], u["bob"][j], strict=True))
-            same += met / 5 if i == j else 0
-            across += met / 20 if i != j else 0
-    (pair,) = team.inferred_pairs(log, k)
-    assert pair.observed == pytest.approx(same)
-    assert pair.kappa == pytest.approx((same - across) / (1 - across))
+# ------------------------------------------------------------------ guessing
 
 
-def test_the_same_draw_is_no_independent_evidence() -> None:
-    log = [row(f"i{n}", "no", (0,), user, round=0) for n in range(9) for user in ("ada", "bob")]
-    assert team.inferred_pairs(log, 4) == []
+def test_who_guesses_is_found_by_what_others_say_and_nobody_else_is() -> None:
+    right = {"ada": 1.0, "bob": 0.95, "cy": 0.8, "dee": 0.9, "coin": 0.5}
+    for seed, which in enumerate([False, True] * 3):
+        assert guessing(crowd(600, 8, right, which=which, seed=seed)) == {"coin"}
+
+
+def test_who_always_says_no_carries_no_information() -> None:
+    log = crowd(300, 6, dict.fromkeys(("ada", "bob", "cy"), 1.0))
+    no = [row(f"item {n}", "no", (n % 6, (n + 1) % 6), "nay", round=9) for n in range(300)]
+    rows = [log.row(place) for place in range(len(log))]
+    assert guessing(log_of([*rows, *no], 6)) == {"nay"}
+
+
+def test_of_two_who_disagree_nobody_knows_who_guesses() -> None:
+    log = crowd(400, 8, {"ada": 1.0, "coin": 0.5}, each=2)
+    assert guessing(log) == set()
+
+
+def test_gold_tells_even_of_one() -> None:
+    def answered(user: str, errors: int) -> list[LogRow]:
+        kinds = ["yes" if (n < errors) == (n % 2 == 0) else "no" for n in range(30)]
+        sets = [(0, 1) if n % 2 else (1, 2) for n in range(30)]
+        return [row("t", k, s, user, gold=True) for k, s in zip(kinds, sets, strict=True)]
+
+    rows = [*answered("ada", 2), *answered("coin", 15)]
+    assert guessing(log_of(rows, gold={"t": 0})) == {"coin"}
+    assert guessing(log_of(answered("coin", 15), gold={"t": 0})) == {"coin"}
+
+
+def test_clicks_at_random_are_guesses() -> None:
+    rng, rows = np.random.default_rng(4), []
+    for n in range(200):
+        truth = int(rng.integers(0, 6))
+        for user in ("ada", "bob", "cy", "any"):
+            drawn = rng.permutation(6)
+            codes = [c for c in drawn.tolist() if user == "any" or c != truth][:3]
+            rows.append(row(f"item {n}", "excluded", tuple(sorted(codes)), user))
+    assert guessing(log_of(rows, 6)) == {"any"}
 
 
 # ------------------------------------------------------------------ gold
@@ -193,12 +211,11 @@ def test_sensitivity_and_specificity_by_hand() -> None:
         row("b", "yes", (0, 2)),  # no test
         row("z", "yes", (0, 2), gold=True),  # class not known
     ]
-    (score,) = team.gold_scores(log, gold, 4)
-    assert score.sensitivity == team.Rate(1, 2)
-    assert score.specificity == team.Rate(1, 1)
-    assert score.free == team.Rate(1, 2)
-    assert team.Rate(0, 0).share is None
-    assert team.Rate(0, 0).interval() == (0.0, 1.0)
+    score = gold_scores(log_of(log, gold=gold))["ada"]
+    assert score.sensitivity == Rate(1, 2)
+    assert score.specificity == Rate(1, 1)
+    assert score.free == Rate(1, 2)
+    assert Rate(0, 0).interval() == (0.0, 1.0)
 
 
 @given(st.integers(1, 400), st.data())
@@ -206,7 +223,7 @@ def test_wilson_is_scipys(asked: int, data: Any) -> None:
     right = data.draw(st.integers(0, asked))
     level = data.draw(st.sampled_from([0.9, 0.95, 0.99]))
     wanted = stats.binomtest(right, asked).proportion_ci(level, method="wilson")
-    low, high = team.Rate(right, asked).interval(level)
+    low, high = Rate(right, asked).interval(level)
     assert low == pytest.approx(wanted.low, abs=1e-12)
     assert high == pytest.approx(wanted.high, abs=1e-12)
     assert 0 <= low <= right / asked <= high <= 1
@@ -218,7 +235,7 @@ def test_wilson_is_scipys(asked: int, data: Any) -> None:
 def test_sizes_and_classes_equal_scipy_and_a_loop() -> None:
     k, law = 5, size_law("released", 5)
     log = simulated([0] * 400, ("ada",), k, seed=3)
-    found = team.uniformity(log, k, law)
+    found = uniformity(log_of(log, k), law)
     seen = [sum(len(one.proposed) == s for one in log) for s in range(1, k)]
     wanted = stats.chisquare(seen, 400 * law)
     assert found.sizes.tolist() == seen
@@ -242,7 +259,7 @@ def test_sizes_and_classes_equal_scipy_and_a_loop() -> None:
 def test_small_sizes_are_taken_together() -> None:
     k = 6
     log = simulated([0] * 60, ("ada",), k, seed=4)  # 60 · 6/62 = 5.8 of size 1, 14.5 of size 2
-    test = team.uniformity(log[:40], k, size_law("released", k)).sizes_test
+    test = uniformity(log_of(log[:40], k), size_law("released", k)).sizes_test
     seen = [sum(len(one.proposed) == s for one in log[:40]) for s in range(1, k)]
     law = 40 * size_law("released", k)
     cells = [(seen[0] + seen[1], law[0] + law[1]), (seen[2], law[2]), (sum(seen[3:]), sum(law[3:]))]
@@ -253,7 +270,7 @@ def test_small_sizes_are_taken_together() -> None:
 
 def test_sizes_that_are_rare_are_tested_together() -> None:
     k, sets = 8, [tuple(range(s)) for s in (3, 4, 5) for _ in range(9)]  # 27 · 4/8 · 4/7 = 7.7
-    found = team.uniformity([row(f"i{n}", "no", one) for n, one in enumerate(sets)], k, LAW)
+    found = uniformity(log_of([row(f"i{n}", "no", one) for n, one in enumerate(sets)], k), LAW)
     spread = sum(len(one) * (k - len(one)) / (k * (k - 1)) for one in sets)
     counts = [sum(c in one for one in sets) for c in range(k)]
     assert found.classes_test is not None
@@ -270,7 +287,7 @@ def test_uniform_proposals_pass_about_as_often_as_they_should() -> None:
     k, law = 6, size_law("released", 6)
     p = []
     for seed in range(120):
-        found = team.uniformity(simulated([0] * 150, ("ada",), k, seed=seed), k, law)
+        found = uniformity(log_of(simulated([0] * 150, ("ada",), k, seed=seed), k), law)
         assert found.sizes_test is not None
         assert found.classes_test is not None
         p.append((found.sizes_test.p, found.classes_test.p))
@@ -280,10 +297,10 @@ def test_uniform_proposals_pass_about_as_often_as_they_should() -> None:
 
 def test_a_favoured_class_and_a_wrong_law_are_noticed() -> None:
     log = [row(f"i{n}", "no", (n % 2, 2)) for n in range(100)]
-    found = team.uniformity(log, 5, size_law(2, 5))
+    found = uniformity(log_of(log, 5), size_law(2, 5))
     assert found.classes_test is not None
     assert found.classes_test.p < 1e-6
-    wrong = team.uniformity(log, 5, size_law(3, 5)).sizes_test
+    wrong = uniformity(log_of(log, 5), size_law(3, 5)).sizes_test
     assert wrong is not None
     assert (wrong.statistic, wrong.p) == (math.inf, 0.0)
 
@@ -299,50 +316,7 @@ def test_a_draw_counts_once_and_tests_and_imports_never() -> None:
         row("b", "yes", (0,), law="imported"),
         row("c", "no", (0,), counts=False),
     ]
-    assert team.uniformity(log, 4, size_law("released", 4)).draws == 4
-
-
-# ------------------------------------------------------------------ knowledge
-
-
-def test_entropy_left_by_hand() -> None:
-    log = [
-        row("a", "no", (0, 1)),
-        row("a", "no", (1, 2), round=1),  # 3 … 7 are left: 5 of 8
-        row("b", "yes", (0, 1)),
-        row("c", "which", (4,)),
-        row("d", "yes", (0,)),
-        row("d", "no", (0,), "bob"),
-        row("e", "no", (0,), gold=True),
-    ]
-    found = team.knowledge(log, ["a", "b", "c", "d", "e", "f"], 8)
-    assert found.candidates.tolist() == [5, 2, 1, 0, 8, 8]
-    assert found.answers.tolist() == [2, 1, 1, 2, 0, 0]
-    assert found.bits[[0, 1, 2, 4]] == pytest.approx([math.log2(5), 1, 0, 3])
-    assert math.isnan(found.bits[3])
-    assert found.mean_bits == pytest.approx((math.log2(5) + 1 + 0 + 3 + 3) / 5)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 4), min_size=1, max_size=4))))
-def test_candidates_equal_a_loop_over_classes(said: list[tuple[bool, set[int]]]) -> None:
-    log = [row("a", "yes" if yes else "no", tuple(sorted(about))) for yes, about in said]
-    left = [c for c in range(5) if all((c in about) == yes for yes, about in said)]
-    assert team.knowledge(log, ["a"], 5).candidates.tolist() == [len(left)]
-    assert bool(team.clashes(log, 5)) == (not left)
-
-
-def test_who_contradicts_whom() -> None:
-    log = [
-        row("a", "yes", (0,), "bob"),
-        row("a", "no", (0,), "ada"),
-        row("b", "no", (0,), "ada"),
-        row("b", "no", (1,), "bob"),
-        row("b", "no", (2,), "cy"),
-        row("c", "no", (0, 1), "ada"),
-    ]
-    two, three = team.clashes(log, 3)
-    assert (two.item, two.pairs, two.answers) == ("a", (("ada", "bob"),), 2)
-    assert (three.item, three.pairs, three.people) == ("b", (), ("ada", "bob", "cy"))
+    assert uniformity(log_of(log, 4), size_law("released", 4)).draws == 4
 
 
 # ------------------------------------------------------------------ progress
@@ -350,7 +324,7 @@ def test_who_contradicts_whom() -> None:
 
 def test_growth_counts_up_and_keeps_both_ends() -> None:
     log = simulated([0] * 1000, ("ada", "bob"), 4)
-    found = team.growth(log, points=50)
+    found = growth(log_of(log), points=50)
     assert 50 <= len(found.times) <= 51
     assert found.times[0] == log[0].received
     assert found.times[-1] == log[-1].received
@@ -362,14 +336,14 @@ def test_growth_counts_up_and_keeps_both_ends() -> None:
 
 def test_which_after_yes_is_no_second_answer_and_a_skip_is_none() -> None:
     log = [row("a", "yes", (0, 1)), row("a", "which", (0,)), row("b", "skip", (0,))]
-    found = team.growth(log)
+    found = growth(log_of(log))
     assert (found.answers, found.items) == ((1, 1), (1, 1))
 
 
 def test_answers_of_one_moment_are_one_point() -> None:
     log = [row(f"i{n}", "no", (0,), received=START) for n in range(7)]
-    found = team.growth(log, points=3)
+    found = growth(log_of(log), points=3)
     assert (found.times, found.answers, found.items) == ((START,), (7,), (7,))
     later = START + timedelta(days=1)
-    found = team.growth([*log[:2], row("z", "no", (0,), received=later)], points=2)
+    found = growth(log_of([*log[:2], row("z", "no", (0,), received=later)]), points=2)
     assert (found.times, found.answers) == ((START, later), (2, 3))

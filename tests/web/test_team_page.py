@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from web.logs import row, simulated
+from sqlalchemy import select
 from web.made import Make, at, make_items, said
 from web.teams import START, TEAM, Member, label, project
 
 from ruleout.labels.chisquare import Test as ChiSquare
-from ruleout.web import Store, answer_log, team
-from ruleout.web.answer_log import Columns, columns
-from ruleout.web.team import TeamView, team_page, team_view
-from ruleout.web.team.charts import time_ticks
-from ruleout.web.team.team_page import sentence
+from ruleout.web import Store, answer_log
+from ruleout.web.answer_log import AnswerLog
+from ruleout.web.importing import Earlier
+from ruleout.web.schema import answers, items, questions, undone, users
+from ruleout.web.team import team_page
+from ruleout.web.team.team_charts import time_ticks
+from ruleout.web.team.team_page import TeamView, sentence, team_view
 
 # ------------------------------------------------------------------ reading
 
@@ -47,26 +49,30 @@ def _busy(make: Make) -> Store:
     return store
 
 
-def test_columns_read_at_once_are_those_of_the_log(make: Make) -> None:
+def test_what_is_read_is_what_the_tables_hold(make: Make) -> None:
     store = _busy(make)
-    with store._database.reading() as db:
-        found = answer_log.read(db)
-    wanted = columns(store.log())
-    assert _spelled(found) == _spelled(wanted)
-    assert len(wanted.number) > 18
-
-
-def _spelled(log: Columns) -> list[tuple[Any, ...]]:
-    """Return the log with names and sets in place of their positions."""
-    plain = (log.number, log.round, log.kind, log.which, log.took_ms, log.received,
-             log.gold, log.late, log.counts, log.imported)  # fmt: skip
-    return [
-        (log.users[u], log.items[i], log.sets[p], log.sets[e], *rest)
-        for u, i, p, e, *rest in zip(
-            log.user, log.item, log.proposed, log.excluded, *(c.tolist() for c in plain),
-            strict=True,
+    log = store.answer_log()
+    with store.reading() as db:
+        query = (
+            select(answers, questions, users.c.name.label("who"), items.c.name.label("about"))
+            .join(questions, answers.c.question == questions.c.id)
+            .join(items, questions.c.item == items.c.id)
+            .join(users, answers.c.user == users.c.id)
+            .order_by(answers.c.number)
         )
-    ]  # fmt: skip
+        wanted = db.execute(query).all()
+        gone = set(db.execute(select(undone.c.answer)).scalars())
+    assert len(log) == len(wanted) > 18
+    for place, (row, one) in enumerate(zip(store.log(), wanted, strict=True)):
+        assert (row.number, row.id, row.user, row.item) == (one.number, one.id, one.user, one.item)
+        assert (row.user_name, row.item_name, row.round) == (one.who, one.about, one.round)
+        assert (row.kind, row.proposed, row.excluded) == (one.kind, one.proposed, one.excluded)
+        assert (row.which, row.undoes, row.took_ms) == (one.which, one.undoes, one.took_ms)
+        assert (row.mode, row.law, row.seed) == (one.mode, one.law, one.seed)
+        assert (row.sent, row.received) == (one.sent, one.received)
+        assert (row.gold, row.late) == (one.gold, one.late)
+        stands = one.number not in gone and not one.late and one.kind != "undo"
+        assert row.counts == log.counts[place] == stands
 
 
 def test_the_log_is_read_again_only_after_an_answer(
@@ -75,9 +81,9 @@ def test_the_log_is_read_again_only_after_an_answer(
     store = _busy(make)
     reads = []
 
-    def counted(db: Any) -> Columns:
+    def counted(*given: Any) -> AnswerLog:
         reads.append(1)
-        return read(db)
+        return read(*given)
 
     read = answer_log.read
     monkeypatch.setattr(answer_log, "read", counted)
@@ -87,7 +93,7 @@ def test_the_log_is_read_again_only_after_an_answer(
     store.answer(store.user("Ann"), said("undo"), at(301))
     after = team_view(store, at(302))
     assert len(reads) == 2
-    assert _person(after, "Ann").undone == _person(before, "Ann").undone + 1
+    assert _person(after, "Ann").did.undone == _person(before, "Ann").did.undone + 1
 
 
 def _person(view: TeamView, name: str) -> Any:
@@ -102,19 +108,20 @@ def test_people_are_counted_as_a_loop_over_the_log_counts_them(make: Make) -> No
     store = _busy(make)
     view, log = team_view(store, at(200)), list(store.log())
     assert {one.key for one in view.people} == {"Ann", "Bob", "Cy", "Dee"}
-    assert _person(view, "Cy").answers == 0
+    assert _person(view, "Cy").did.answers == 0
     for one in view.people[:2]:
         own = [r for r in log if r.user_name == one.key]
         kinds = Counter(r.kind for r in own if r.counts)
-        assert (one.yes, one.no, one.which) == (kinds["yes"], kinds["no"], kinds["which"])
-        assert (one.skips, one.answers) == (kinds["skip"], kinds["yes"] + kinds["no"])
-        assert one.late == sum(r.late for r in own)
-        assert one.undone == sum(not r.counts and not r.late and r.kind != "undo" for r in own)
+        did = one.did
+        assert (did.yes, did.no, did.which) == (kinds["yes"], kinds["no"], kinds["which"])
+        assert (did.skips, did.answers) == (kinds["skip"], kinds["yes"] + kinds["no"])
+        assert did.late == sum(r.late for r in own)
+        assert did.undone == sum(not r.counts and not r.late and r.kind != "undo" for r in own)
         took = sorted(r.took_ms / 1000 for r in own if r.counts and r.took_ms is not None)
-        assert one.median_seconds == pytest.approx(np.median(took))
+        assert did.median_seconds == pytest.approx(np.median(took))
         assert one.per_hour == pytest.approx(store.progress(store.user(one.key)).per_hour)
-    assert sum(one.late for one in view.people) == 1
-    assert sum(one.undone for one in view.people) >= 1
+    assert sum(one.did.late for one in view.people) == 1
+    assert sum(one.did.undone for one in view.people) >= 1
 
 
 def test_totals_are_those_of_the_store(make: Make) -> None:
@@ -181,66 +188,19 @@ def test_knowledge_contradictions_and_draws_equal_loops(tmp_path: Path) -> None:
     ]
 
 
-def test_one_against_the_rest_equals_a_loop_over_pairs_of_decisions() -> None:
-    rng, k = np.random.default_rng(3), 5
-    log = []
-    for n in range(40):
-        for user in ("ada", "bob", "cy"):
-            if rng.random() < 0.8:
-                out = tuple(np.flatnonzero(rng.random(k) < 0.5).tolist()) or (0,)
-                log.append(row(f"i{n}", "excluded", out, user))
-            if rng.random() < 0.8:
-                log.append(row(f"i{n}", ("yes", "no")[rng.integers(2)], (n % 4, 4), user))
-    log.append(row("i0", "excluded", (0,), "ada"))  # a second thought counts in place of the first
-    found = team.decided_by_all(log, k)
-    shared = team.ratings(log, k)
-    for name, one in found.each.items():
-        things = [said for said in shared.values() if name in said]
-        pairs = [(s[name], other) for s in things for who, other in s.items() if who != name]
-        assert one.things == len(things)
-        assert (one.observed, one.kappa) == pytest.approx(team.cohen(pairs))
-    whole = team.team_agreement(shared)
-    assert (found.whole.things, found.whole.people) == (whole.things, whole.people)
-    assert (found.whole.observed, found.whole.kappa) == pytest.approx((whole.observed, whole.kappa))
-
-
-def test_inferred_agreement_with_the_rest_equals_a_plain_loop() -> None:
-    k, names = 4, ("ada", "bob", "cy")
-    log = simulated([0, 2, 1, 3, 3, 1], names, k, errors=0.2, seed=2)[:-2]  # cy misses two
-    u: dict[str, dict[str, list[float]]] = {name: {} for name in names}
-    for one in log:
-        s = len(one.proposed)
-        q = (s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1))
-        left = [c for c in range(k) if (c in one.proposed) == (one.kind == "yes")]
-        u[one.user_name][one.item_name] = [((c in left) - q) / (1 - q) for c in range(k)]
-    found = team.inferred_by_all(log, k)
-    for name in names:
-        own, rest = [], []
-        for item, vector in u[name].items():
-            others = [u[other][item] for other in names if other != name and item in u[other]]
-            own.append(vector)
-            rest.append([sum(column) / len(others) for column in zip(*others, strict=True)])
-        assert found.each[name].kappa == pytest.approx(_kappa(own, rest))
-    items = [[u[name][item] for name in names if item in u[name]] for item in u["ada"]]
-    means = [[sum(column) / len(rows) for column in zip(*rows, strict=True)] for rows in items]
-    same = [
-        np.mean([np.dot(a, b) for i, a in enumerate(rows) for b in rows[i + 1 :]]) for rows in items
-    ]
-    assert found.whole.kappa == pytest.approx(_kappa(means, means, float(np.mean(same))))
-    assert found.whole.things == 6
-
-
-def _kappa(own: list[list[float]], rest: list[list[float]], same: float | None = None) -> float:
-    met = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in rest] for x in own]
-    n = len(own)
-    observed = sum(met[i][i] for i in range(n)) / n if same is None else same
-    chance = sum(met[i][j] for i in range(n) for j in range(n) if i != j) / (n * (n - 1))
-    return (observed - chance) / (1 - chance)
-
-
-def test_a_draw_that_two_answered_is_no_independent_evidence() -> None:
-    log = [row(f"i{n}", "no", (0,), user) for n in range(9) for user in ("ada", "bob")]
-    assert team.inferred_by_all(log, 4).each == {}
+def test_who_contradicts_whom_outright(make: Make) -> None:
+    """Two exclude each other; in the other item, any two leave a class and all three none."""
+    store = make(2, classes=("cat", "dog", "bird"), law="fixed:1", rounds=3)
+    told = [("1", "ada", "yes", (0,)), ("1", "bob", "no", (0,))]
+    told += [("2", name, "no", (code,)) for code, name in enumerate(("ada", "bob", "cy"))]
+    names = [item.name for _, item in store.items()]
+    store.bring(
+        Earlier(item=names[int(n) - 1], annotator=who, kind=kind, proposed=about)  # type: ignore[arg-type]
+        for n, who, kind, about in told
+    )
+    two, three = team_view(store, at(9)).clashes
+    assert [(one.short, other.short) for one, other in two.pairs] == [("ada", "bob")]
+    assert (three.pairs, len(three.said)) == ((), 3)
 
 
 # ------------------------------------------------------------------ what is missing
@@ -251,7 +211,7 @@ def test_an_empty_project_says_what_to_do(tmp_path: Path) -> None:
         view = team_view(store)
     assert view.answers_missing is not None
     assert "invite somebody" in view.answers_missing
-    assert view.agreement.missing == (
+    assert view.agreement_missing == (
         "Agreement needs two people who answer: invite another annotator."
     )
     assert (view.growth, view.draws) == (None, None)
@@ -262,8 +222,8 @@ def test_one_annotator_has_no_kappa(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:1])
         view = team_view(store)
-    assert view.agreement.missing is not None
-    assert "two people" in view.agreement.missing
+    assert view.agreement_missing is not None
+    assert "two people" in view.agreement_missing
     assert view.people[0].kappa is None
     assert view.answers_missing is None
 
@@ -271,7 +231,7 @@ def test_one_annotator_has_no_kappa(tmp_path: Path) -> None:
 def test_two_who_share_nothing_have_no_kappa_either(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:2])
-        missing = team_view(store).agreement.missing
+        missing = team_view(store).agreement_missing
     assert missing is not None
     assert "--rounds 2" in missing
 
@@ -289,7 +249,7 @@ def test_without_gold_answers_it_says_which_step_is_missing(
     assert words in missing
 
 
-def test_rule_out_projects_have_no_draws_and_compare_class_by_class(make: Make) -> None:
+def test_rule_out_projects_have_no_draws_and_agree_where_a_class_is_left(make: Make) -> None:
     store = make(4, mode="rule-out", rounds=2)
     for name in ("Ann", "Bob"):
         user = store.add_user(name)
@@ -299,9 +259,8 @@ def test_rule_out_projects_have_no_draws_and_compare_class_by_class(make: Make) 
     assert view.draws is None
     assert view.draws_missing is not None
     assert "no set is proposed" in view.draws_missing
-    assert (view.agreement.kappa, view.agreement.shared) == (1.0, 24)
-    assert view.agreement.unit == "decisions"
-    assert view.people[0].excluded == 4
+    assert (view.agreement.observed, view.agreement.items) == (1.0, 4)
+    assert view.people[0].did.excluded == 4
 
 
 # ------------------------------------------------------------------ words

@@ -9,7 +9,7 @@ import pytest
 from report.markup import pictures, read
 from web.teams import CLASSES, LEAD, START, TEAM, Member, label, page, project
 
-from ruleout.web.team import team_view
+from ruleout.web.team.team_page import team_view
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -53,7 +53,7 @@ def test_a_full_page_is_well_formed_and_holds_what_the_view_holds(tmp_path: Path
     for one in view.people:
         rows = [row.text for row in found.all("tr") if one.key in row.text]
         assert len(rows) == 2  # who they are, and how far to trust them
-        assert re.search(rf"\b{one.answers}\b", rows[0])
+        assert re.search(rf"\b{one.did.answers}\b", rows[0])
         assert one.sensitivity is not None
         assert one.sensitivity.text in rows[1]
         assert f"{one.sensitivity.right} of {one.sensitivity.asked}" in rows[1]

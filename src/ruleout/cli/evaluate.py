@@ -94,7 +94,7 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
     from ruleout.estimator.scorers import judge_labels, judge_sets
     from ruleout.learning.training_data import said
 
-    tell(said(items.dropped, "they are left out"))
+    tell(said(items.contradictions, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)
     found, gold = {}, items.gold >= 0
     if gold.any():

@@ -19,12 +19,11 @@ import typer
 from ruleout.cli.common import FeaturesFrom, as_notes, labelling, parse_names, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.table import Table
 
     from ruleout.learning.planning import Forecast, Planned, Point
-    from ruleout.web import LogRow, Settings, Store
+    from ruleout.web import Settings, Store
+    from ruleout.web.answer_log import AnswerLog
     from ruleout.web.importing import Imported
     from ruleout.web.items import Found
     from ruleout.web.project import Project
@@ -521,7 +520,7 @@ def status(project: Place) -> None:
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
-        log = list(opened.store.log())
+        log = opened.store.answer_log()
         show(_totals(opened, log))
         if log:
             typer.echo()
@@ -529,12 +528,11 @@ def status(project: Place) -> None:
         _check(opened)
 
 
-def _totals(opened: Project, log: list[LogRow]) -> Table:
+def _totals(opened: Project, log: AnswerLog) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
     done, settings = opened.store.progress(), opened.store.settings
-    wrong = _contradictions(opened, log)
     rows = {
         "project": escape(str(opened.folder)),
         "items": f"{done.items:,} from {escape(str(opened.source))}",
@@ -545,7 +543,7 @@ def _totals(opened: Project, log: list[LogRow]) -> Table:
         f"{done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
         "time left": in_time(done.seconds_left),
-        "contradictions": f"{wrong:,}",
+        "contradictions": f"{(log.candidates == 0).sum():,}",
     }
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold")
@@ -555,30 +553,22 @@ def _totals(opened: Project, log: list[LogRow]) -> Table:
     return grid
 
 
-def _contradictions(opened: Project, log: Iterable[LogRow]) -> int:
-    from ruleout.web.answer_log import known
-
-    names = [item.name for _, item in opened.store.items()]
-    found = known(log, names, opened.store.settings.classes, "intersection")
-    return len(found.contradictions)
-
-
 def _share(done: Progress) -> str:
     return f"{100 * done.given / done.wanted:.0f} %" if done.wanted else "0 %"
 
 
-def _people(log: list[LogRow]) -> Table:
+def _people(log: AnswerLog) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from ruleout.web.team import annotators
+    from ruleout.web.team.annotators import annotators
 
     grid = Table(box=None, header_style="bold", pad_edge=False)
     grid.add_column("annotator", overflow="fold")
     for column in ("answers", "yes", "no", "ruled out", "skipped", "late", "undone", "seconds"):
         grid.add_column(column, justify="right")
     for one in annotators(log):
-        kinds = [one.kinds.get(kind, 0) for kind in ("yes", "no", "excluded", "skip")]
+        kinds = (one.yes, one.no, one.excluded, one.skips)
         counts = (f"{count:,}" for count in (one.answers, *kinds, one.late, one.undone))
         median = "" if one.median_seconds is None else f"{one.median_seconds:.1f}"
         grid.add_row(escape(one.name), *counts, median)
@@ -655,7 +645,7 @@ def _print_bundle(bundle: Bundle, out: Path) -> None:
     if found.contradictions:
         from ruleout.labels.classes import shown
 
-        names = shown([one.item for one in found.contradictions], 5)
+        names = shown(found.contradictions, 5)
         count = len(found.contradictions)
         tell([f"the answers about {count:,} item(s) leave no class, such as {names}"])
     typer.echo(repr(found.sets))
@@ -817,7 +807,7 @@ def plan(
 
     with Project.open(project) as opened, as_notes():
         review = read_review(opened, features_from)
-        tell([*review.table.notes, *said(review.dropped, "they are left out")])
+        tell([*review.table.notes, *said(review.contradictions, "they are left out")])
         progress = opened.store.progress()
         found = measure_curve(review, model=model, seed=seed, progress=_step)
     _print_points(found, model)

@@ -12,7 +12,7 @@ from ruleout.datasets import Table, read_table
 from ruleout.labels.errors import InputError, brief
 from ruleout.web.entities import Item
 from ruleout.web.project import Project
-from ruleout.web.spreadsheet import inert
+from ruleout.web.spreadsheet import FORMULA, inert
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,11 @@ def read_features(
 def _aligned(found: Table, items: Sequence[Item]) -> Table:
     """Pick the rows of a file in the order of the items; what is missing is said."""
     place = {name: row for row, name in enumerate(found.row_names or ())}
-    rows = {item.name: place.get(item.name, place.get(inert(item.name))) for item in items}
+    is_plain = any(name.startswith(FORMULA) for name in place)  # not spelled as exports do
+    rows = {
+        item.name: place.get(item.name if is_plain else inert(item.name), place.get(item.name))
+        for item in items
+    }
     kept = {name: row for name, row in rows.items() if row is not None}
     if not kept:
         problem = f"the column {KEY!r} names none of the items"

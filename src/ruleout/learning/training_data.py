@@ -1,10 +1,9 @@
-"""What a project knows about its items, read once."""
+"""From a labelling project to what a classifier is trained on, and to what it is tried on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -13,113 +12,13 @@ from numpy.typing import NDArray
 
 from ruleout.datasets import Table
 from ruleout.labels import Answers, LabelSets
+from ruleout.labels.bits import complement, one_hot
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.learning.item_features import read_features
-from ruleout.web.answer_log import Contradiction, by_item, every_answer, known, standing
-from ruleout.web.entities import Item, LogRow
+from ruleout.web.answer_log import AnswerLog, Contradiction
+from ruleout.web.error_rates import error_rates, gold_counts, scores, weights
 from ruleout.web.project import Project
-from ruleout.web.reliability import Reliability, heard, log_likelihoods, reliabilities, weights
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The items of a project and every answer about them."""
-
-    items: tuple[Item, ...]
-    log: tuple[LogRow, ...]
-    classes: tuple[str, ...]
-
-    @classmethod
-    def read(cls, project: Project) -> Evidence:
-        """Read a project as it stands now."""
-        items = tuple(item for _, item in project.store.items())
-        return cls(items, tuple(project.store.log()), project.store.settings.classes)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names of the items."""
-        return tuple(item.name for item in self.items)
-
-    @cached_property
-    def gold(self) -> dict[str, int]:
-        """The class of each item where it is known beforehand."""
-        return {item.name: item.gold for item in self.items if item.gold is not None}
-
-    @cached_property
-    def tests(self) -> int:
-        """How many answers to gold questions count."""
-        return sum(row.item_name in self.gold for row in standing(self.log, gold=True))
-
-    @property
-    def reliability(self) -> Reliability:
-        """How often each annotator errs, as gold questions measured it."""
-        return reliabilities(self.log, self.gold, len(self.classes))
-
-    def answers(self) -> tuple[Answers, tuple[Contradiction, ...]]:
-        """Return every "yes" and "no" to a set drawn at random; items are places in `items`."""
-        return every_answer(self.log, self.names, self.classes)
-
-    def everything(self) -> tuple[LabelSets, tuple[Contradiction, ...]]:
-        """Return what is ruled out for every item, by all answers together.
-
-        Where the class is known beforehand, all others are. Where answers contradict each other,
-        or there are none, nothing is.
-        """
-        found = known(self.log, self.names, self.classes, "intersection", unlabelled=True)
-        place = {name: row for row, name in enumerate(self.names)}
-        packed = np.zeros((len(self.names), found.sets.packed.shape[1]), np.uint8)
-        packed[[place[name] for name in found.items]] = found.sets.packed
-        truth = LabelSets.from_labels(list(self.gold.values()), len(self.classes))
-        packed[[place[name] for name in self.gold]] = truth.packed
-        sets = LabelSets.from_packed(packed, self.classes, unlabelled=True)
-        return sets, tuple(one for one in found.contradictions if one.item not in self.gold)
-
-    def likelihoods(self) -> NDArray[np.float64]:
-        """Return the logarithm of how likely the answers about each item are, for every class.
-
-        People err as often as gold questions measured. Where the class is known beforehand, no
-        other is likely.
-        """
-        k, trust, found = len(self.classes), self.reliability, by_item(standing(self.log))
-        scores = np.zeros((len(self.items), k))
-        for place, item in enumerate(self.items):
-            if item.gold is not None:
-                scores[place] = np.where(np.arange(k) == item.gold, 0, -np.inf)
-                continue
-            for row in heard(found.get(item.name, [])):
-                scores[place] += log_likelihoods(row, k, trust)
-        return scores
-
-
-Known = TypeVar("Known", LabelSets, Answers, LabelSets | Answers)
-
-
-def part(known: Known, rows: Sequence[int]) -> Known:
-    """Return what is known about some rows alone, numbered anew.
-
-    >>> asked = LabelSets([[1, 0, 0], [0, 1, 0]])
-    >>> part(Answers(asked, np.array([True, False]), np.array([4, 7])), [7]).items
-    array([0])
-    """
-    if isinstance(known, LabelSets):
-        return known[np.asarray(rows, np.intp)]
-    place = np.full(max([-1, *known.items.tolist(), *rows]) + 1, -1, np.intp)
-    place[list(rows)] = np.arange(len(rows))
-    about = place[known.items]
-    return Answers(known.asked[about >= 0], known.yes[about >= 0], about[about >= 0])
-
-
-def said(contradictions: Sequence[Contradiction], then: str) -> list[str]:
-    """Say which items have answers that contradict each other, and what becomes of them."""
-    if not contradictions:
-        return []
-    names = shown([one.item for one in contradictions])
-    return [
-        f"The answers about {len(contradictions):,} item(s) rule out every class, {names}: {then}. "
-        "`ruleout label export` lists those answers."
-    ]
-
 
 #: Which answers teach, and how. ``no``: the sets of "no" and rule-out answers, as in the paper.
 #: ``answers``: every "yes" and "no" to a random set, with the rate that makes the risk unbiased.
@@ -128,6 +27,9 @@ How: TypeAlias = Literal["intersection", "answers", "no"]
 
 #: What is done unless asked otherwise.
 USUAL: How = "intersection"
+
+
+# ---------------------------------------------------------------------- to train on
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,29 +69,31 @@ def read_lesson(
     if how not in get_args(How):
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
         raise InputError(f"unknown way to learn {brief(how)}", say)
-    evidence = Evidence.read(project)
-    names, target, wrong = _teaching(evidence, how)
+    log = project.store.answer_log()
+    names, target = _teaching(log, how)
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
         raise InputError(
             f"no item has an answer that teaches by {how!r}", remedy, file=project.folder
         )
-    items = {item.name: item for item in evidence.items}
+    items = {item.name: item for _, item in project.store.items()}
     table = read_features(project, [items[name] for name in names], source, **reading)
-    notes = said(wrong, "they are left out")
-    if any(row.kind == "excluded" for row in standing(evidence.log)):
+    notes = said(log.contradictions(), "they are left out")
+    if len(log.standing("excluded")):
         notes.append(
             "Classes that people clicked away were not drawn at random: the accuracy estimated "
             "from them may be wrong."
         )
-    weight = None
-    if evidence.tests:
-        weight = _weight(evidence, target, names)
+    weight, tests = None, _tests(log)
+    if tests:
+        sets = target if isinstance(target, LabelSets) else target.per_item()[1]
+        weight = weights(log, sets, names, error_rates(log))
         notes.append(
             f"Rows weigh {weight.min():.2f} to {weight.max():.2f}, how likely their answers are "
-            f"right by {evidence.tests:,} answers to gold questions."
+            f"right by {tests:,} answers to gold questions."
         )
-    rows = _places(table.row_names or (), names)
+    place = {name: row for row, name in enumerate(names)}
+    rows = [place[name] for name in table.row_names or ()]
     return Lesson(
         table=replace(
             table, reading={**table.reading, "project": project.store.identity, "how": how}
@@ -200,33 +104,25 @@ def read_lesson(
     )
 
 
-def _teaching(
-    evidence: Evidence, how: How
-) -> tuple[tuple[str, ...], LabelSets | Answers, tuple[Contradiction, ...]]:
-    """Return the items that teach, what about them does, and the contradictions."""
+def _teaching(log: AnswerLog, how: How) -> tuple[tuple[str, ...], LabelSets | Answers]:
     if how != "answers":
-        found = known(evidence.log, evidence.names, evidence.classes, how)
-        return found.items, found.sets, found.contradictions
-    answers, wrong = evidence.answers()
+        found = log.known(how)
+        return found.items, found.sets
+    answers = log.every_answer()
     used = np.unique(answers.items).tolist()
-    return tuple(evidence.names[row] for row in used), part(answers, used), wrong
+    return tuple(log.items[row] for row in used), part(answers, used)
 
 
-def _weight(
-    evidence: Evidence, target: LabelSets | Answers, names: Sequence[str]
-) -> NDArray[np.float64]:
-    sets = target if isinstance(target, LabelSets) else target.per_item()[1]
-    return weights(evidence.log, sets, names, evidence.reliability)
+def _tests(log: AnswerLog) -> int:
+    return int(gold_counts(log)[1].sum())
 
 
-def _places(some: Sequence[str], names: Sequence[str]) -> list[int]:
-    place = {name: row for row, name in enumerate(names)}
-    return [place[name] for name in some]
+# ---------------------------------------------------------------------- to be tried on
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Review:
-    """The items of a project that have features.
+    """The items of a project that have features, with all that is known about them.
 
     Attributes
     ----------
@@ -242,9 +138,8 @@ class Review:
     gold
         The position of the class where it is known beforehand, else -1.
     contradictions
-        Items whose answers, of any kind, leave no class together: `sets` rules nothing out there.
-    dropped
-        Items whose "yes" and "no" leave no class together: `answers` is without them.
+        Items whose answers, of any kind, leave no class together: `answers` is without them, and
+        `sets` rules nothing out there.
     """
 
     table: Table
@@ -253,7 +148,6 @@ class Review:
     answers: Answers
     gold: NDArray[np.intp]
     contradictions: tuple[Contradiction, ...]
-    dropped: tuple[Contradiction, ...]
 
 
 def read_review(project: Project, source: str | Path | None = None, **reading: Any) -> Review:
@@ -261,20 +155,61 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
 
     `source` and `reading` are those of :func:`~ruleout.learning.read_features`.
     """
-    evidence = Evidence.read(project)
-    table = read_features(project, evidence.items, source, **reading)
-    place = {name: row for row, name in enumerate(evidence.names)}
-    rows = [place[name] for name in table.row_names or ()]
-    sets, contradictions = evidence.everything()
-    answers, dropped = evidence.answers()
-    likelihood = evidence.likelihoods()[rows] if evidence.tests else None
-    gold = [-1 if item.gold is None else item.gold for item in evidence.items]
+    log, items = project.store.answer_log(), [item for _, item in project.store.items()]
+    table = read_features(project, items, source, **reading)
+    place = {name: row for row, name in enumerate(log.items)}
+    rows = np.array([place[name] for name in table.row_names or ()], np.intp)
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
-        sets=part(sets, rows),
-        likelihood=likelihood,
-        answers=part(answers, rows),
-        gold=np.array(gold, np.intp)[rows],
-        contradictions=contradictions,
-        dropped=dropped,
+        sets=_everything(log)[rows],
+        likelihood=_likelihoods(log, rows) if _tests(log) else None,
+        answers=part(log.every_answer(), rows.tolist()),
+        gold=log.gold_class[rows],
+        contradictions=log.contradictions(),
     )
+
+
+def _everything(log: AnswerLog) -> LabelSets:
+    """Return what is ruled out for every item: all but its class where that is known."""
+    out = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0))
+    gold = log.gold_class >= 0
+    out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
+    return LabelSets.from_packed(out, log.classes, unlabelled=True)
+
+
+def _likelihoods(log: AnswerLog, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return log P(answers | y) of these items; where the class is known, no other is likely."""
+    truth = log.gold_class[rows, None]
+    found = scores(log, error_rates(log), rows)
+    return np.where(truth < 0, found, np.where(truth == np.arange(log.k), 0, -np.inf))
+
+
+# ---------------------------------------------------------------------- both
+
+Target = TypeVar("Target", LabelSets, Answers, LabelSets | Answers)
+
+
+def part(known: Target, rows: Sequence[int]) -> Target:
+    """Return what is known about some rows alone, numbered anew.
+
+    >>> asked = LabelSets([[1, 0, 0], [0, 1, 0]])
+    >>> part(Answers(asked, np.array([True, False]), np.array([4, 7])), [7]).items
+    array([0])
+    """
+    if isinstance(known, LabelSets):
+        return known[np.asarray(rows, np.intp)]
+    place = np.full(max([-1, *known.items.tolist(), *rows]) + 1, -1, np.intp)
+    place[list(rows)] = np.arange(len(rows))
+    about = place[known.items]
+    return Answers(known.asked[about >= 0], known.yes[about >= 0], about[about >= 0])
+
+
+def said(contradictions: Sequence[Contradiction], then: str) -> list[str]:
+    """Say which items have answers that contradict each other, and what becomes of them."""
+    if not contradictions:
+        return []
+    names = shown([one.item for one in contradictions])
+    return [
+        f"The answers about {len(contradictions):,} item(s) rule out every class, {names}: {then}. "
+        "`ruleout label export` lists those answers."
+    ]

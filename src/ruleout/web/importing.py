@@ -141,9 +141,17 @@ def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str])
         At the first row that cannot be used, with the nearest item or class where there is one.
     """
     known = dict.fromkeys(items)
-    found = list(map_rows(file, lambda _, cells: _answer(cells, known, classes)))
+    plain = _plain if Path(file).suffix.lower() in (".csv", ".tsv") else lambda cells, _: cells
+    found = list(map_rows(file, lambda _, cells: _answer(plain(cells, known), known, classes)))
     answers = [answer for answer in found if answer is not None]
     return _distinct(answers, len(found) - len(answers), "row(s) that do not count")
+
+
+def _plain(cells: dict[str, Any], items: dict[str, None]) -> dict[str, Any]:
+    """Undo what exports do to texts of CSV; an item may have been written without."""
+    texts = {name: cells.get(name) for name in ("item", "annotator", "which", "id")}
+    found = {name: unescaped(text) for name, text in texts.items() if isinstance(text, str)}
+    return cells | {name: text for name, text in found.items() if name != "item" or text in items}
 
 
 def _answer(
@@ -160,23 +168,22 @@ def _answer(
     which = _set(cells, "which", kind, classes) if kind == "which" else ()
     if len(which) > 1:
         raise InputError("which names several classes", "name one", column="which")
-    who = cell_of(cells, "annotator")
     return Earlier(
         item=_item(cell_of(cells, "item"), items),
-        annotator=_annotator(unescaped(who) if isinstance(who, str) else who, "annotator"),
+        annotator=_annotator(cell_of(cells, "annotator"), "annotator"),
         kind=kind,
         proposed=_set(cells, "proposed", kind, classes) if kind in ("yes", "no") else (),
         excluded=_set(cells, "excluded", kind, classes) if kind == "excluded" else (),
         which=which[0] if which else None,
         time=_time(cells.get("time"), "time"),
         took_ms=seconds if seconds is not None else took,
-        logged=unescaped(cells["id"]) if isinstance(cells.get("id"), str) else None,
+        logged=cells["id"] if isinstance(cells.get("id"), str) else None,
     )
 
 
 def _item(value: Any, items: dict[str, None]) -> str:
     name = str(value) if isinstance(value, (str, int)) else ""
-    for spelling in (name, name.strip(), unescaped(name)):
+    for spelling in (name, name.strip()):
         if spelling in items:
             return spelling
     remedy = suggest(name, items, "name items as the project does")
@@ -187,8 +194,8 @@ def _set(cells: dict[str, Any], column: str, kind: str, classes: Sequence[str]) 
     """Return the classes in a column; only a rule-out answer may name none or all but one."""
     value = cell_of(cells, column)
     try:
-        if isinstance(value, str) and unescaped(value) in classes:
-            return (classes.index(unescaped(value)),)
+        if isinstance(value, str) and value in classes:
+            return (classes.index(value),)
         codes = _codes(names_in(value), classes)
         if not codes and kind != "excluded":
             raise InputError("no class is named", f"name the classes that the {kind} is about")

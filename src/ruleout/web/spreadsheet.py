@@ -21,19 +21,21 @@ _CELL = 131_072  # longest cell that Python's csv module reads
 def inert(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would compute.
 
-    >>> inert("=1+1"), inert("cat.png")
-    ("'=1+1", 'cat.png')
+    Also before one that looks as if that had been done, so that it can be undone.
+
+    >>> inert("=1+1"), inert("'=1+1"), inert("cat.png"), inert("'quoted'")
+    ("'=1+1", "''=1+1", 'cat.png', "'quoted'")
     """
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.lstrip("'").startswith(FORMULA) else text
 
 
 def unescaped(text: str) -> str:
     """Undo :func:`inert`.
 
-    >>> unescaped("'=1+1"), unescaped("'quoted'")
-    ('=1+1', "'quoted'")
+    >>> unescaped("'=1+1"), unescaped("''=1+1"), unescaped("'quoted'")
+    ('=1+1', "'=1+1", "'quoted'")
     """
-    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA) else text
+    return text[1:] if text[:1] == "'" and text.lstrip("'").startswith(FORMULA) else text
 
 
 def names_cell(names: Iterable[str]) -> str:

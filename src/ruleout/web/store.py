@@ -18,6 +18,7 @@ from ruleout.labels.classes import class_names, storable
 from ruleout.labels.errors import brief
 from ruleout.web import answer_log, schema
 from ruleout.web.accounts import Accounts, moment, number_of
+from ruleout.web.answer_log import AnswerLog
 from ruleout.web.database import Database, make, one_by_one, upgrade
 from ruleout.web.earlier_answers import bring
 from ruleout.web.entities import (
@@ -188,6 +189,11 @@ class Store(Accounts):
     def reading(self) -> AbstractContextManager[Connection]:
         """One view of the database for several queries, whatever is written meanwhile."""
         return self._database.reading()
+
+    def answer_log(self) -> AnswerLog:
+        """Return every answer as it stands now, in columns, with all items and users."""
+        with self._database.reading() as db:
+            return answer_log.read(db, self._settings.classes)
 
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
@@ -16,14 +16,6 @@ from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.store import Store
-
-#: Downloads: how sets are made, and the file of an export that it is.
-_DOWNLOADS: dict[str, tuple[Literal["no", "intersection"], str]] = {
-    "sets.csv": ("no", "sets.csv"),
-    "sets-intersection.csv": ("intersection", "sets.csv"),
-    "log.csv": ("no", "log.csv"),
-    "contradictions.csv": ("intersection", "contradictions.csv"),
-}
 
 
 class TeamApi:
@@ -41,7 +33,7 @@ class TeamApi:
         }
 
     def _page(self, call: Call, status: int = 200, **said: Any) -> Response:
-        from ruleout.web.team import team_view  # late: scipy takes a second to load
+        from ruleout.web.team.team_page import team_view  # late: it takes a moment to load
 
         view = team_view(self._store, self._now())
         more = {"invite": None, "invited": None, "problem": None, **said}
@@ -80,16 +72,16 @@ class TeamApi:
 
     def export(self, call: Call) -> Response:
         """Return a download, from a file that is gone once it was sent."""
-        from ruleout.web.project_export import write_bundle  # late: pyarrow takes long to load
+        # late: pyarrow takes long to load
+        from ruleout.web.project_export import DOWNLOADS, write_download
 
         name = call.filled["name"]
-        if name not in _DOWNLOADS:
-            names = ", ".join(_DOWNLOADS)
+        if name not in DOWNLOADS:
+            names = ", ".join(DOWNLOADS)
             raise ProblemError("unknown", f"there is no such download; take one of {names}")
-        how, file = _DOWNLOADS[name]
         with TemporaryDirectory(prefix="ruleout-", ignore_cleanup_errors=True) as folder:
-            write_bundle(self._store, Path(folder, "export"), how=how)
-            path = Path(folder, "export", file)
+            path = Path(folder, name)
+            write_download(self._store, name, path)
             stream, size = path.open("rb"), path.stat().st_size
         headers = {
             "Content-Disposition": f'attachment; filename="{name}"',

@@ -1,366 +1,209 @@
-r"""How far annotators agree beyond chance.
+r"""How far annotators agree beyond chance, and whose answers carry no information.
 
-Agreement is measured on decisions that two people took about the same thing:
+Two people are asked about different sets, so they agree on an item where their answers can both be
+true: where some class is left by all that one said and all that the other said. Let :math:`p_o` be
+how often that is so for the same item, and :math:`p_e` for answers about two different items, which
+is what chance gives. Cohen's (1960) form of
 
-- "yes" or "no" to the same proposed set about the same item, in whatever round;
-- whether a class was clicked away or kept, for an item that several people were asked to rule
-  classes out of: one decision for every class.
+.. math:: \kappa = \frac{p_o - p_e}{1 - p_e}
 
-Answers to *different* proposals about one item are no such decisions: two people who are always
-right still leave different sets possible, so that :math:`\kappa` on "is class c still possible"
-would measure how sets were drawn. What they say about agreement has to be inferred:
-:func:`ruleout.web.team.inferred_pairs`. Gold questions count here like all others.
+is then 1 for people who never contradict each other, 0 on average for who answers without looking
+at the item, and never above 1. Every kind of answer enters; tests only where nothing else is
+shared. One person is compared with all others: there are more pairs of people than anybody reads.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ruleout.labels import wrong_class_rate
-from ruleout.web.answer_log import IMPORTED, Bits, Columns, Rows, Whole, columns, keys, standing
-from ruleout.web.entities import LogRow
+from ruleout.labels.bits import Bits, chunks, complement, count, unpack
+from ruleout.web.answer_log import KINDS, AnswerLog, Switch, Whole, keys
+from ruleout.web.error_rates import (
+    ErrorRates,
+    Vector,
+    error_rates,
+    grouped_sums,
+    heard,
+    log_likelihoods,
+)
 
-__all__ = ["Agreement", "Ratings", "cohen", "fleiss", "pairs", "ratings", "team_agreement"]
+_PAIRS = 300_000  # answers about different items that are compared for one person, about
 
 
-Ratings: TypeAlias = Mapping[Hashable, Mapping[str, Hashable]]  # thing → annotator → decision
+# ---------------------------------------------------------------------- agreement
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Cohen's κ of two annotators, or Fleiss' of all.
+    """κ of one annotator with the others, or of all.
 
-    `things` is how many decisions were shared, `observed` the share of them that agree (over
-    pairs of people), and `kappa` None where chance alone would agree always: all decisions are
-    the same, or none is shared. `error` is the standard error of κ where it is inferred.
+    `items` is how many items were shared, `observed` the share of them on which people agree, and
+    `kappa` None where nobody could have contradicted anybody. `error` is its standard error.
     """
 
-    people: tuple[str, ...]
-    things: int
-    observed: float | None
-    kappa: float | None
+    items: int
+    observed: float | None = None
+    kappa: float | None = None
     error: float | None = None
 
 
-def ratings(rows: Iterable[LogRow], k: int) -> dict[Hashable, dict[str, Hashable]]:
-    """Return the decisions that stand; of several by one person about one thing, the last."""
-    found: dict[Hashable, dict[str, Hashable]] = {}
-    for row in rows:
-        if not row.counts:
-            continue
-        if row.kind in ("yes", "no"):
-            thing = (row.item_name, tuple(sorted(row.proposed)))
-            found.setdefault(thing, {})[row.user_name] = row.kind == "yes"
-        elif row.kind == "excluded":
-            for code in range(k):
-                found.setdefault((row.item_name, code), {})[row.user_name] = code in row.excluded
-    return {thing: said for thing, said in found.items() if len(said) > 1}
-
-
-def cohen(decisions: Sequence[tuple[Hashable, Hashable]]) -> tuple[float | None, float | None]:
-    r"""Return the observed agreement and Cohen's :math:`\kappa = (p_o - p_e) / (1 - p_e)`.
-
-    Here :math:`p_e = \sum_c p_{1c} p_{2c}` from each one's own shares. Cohen (1960), Educational
-    and Psychological Measurement 20.
-
-    Examples
-    --------
-    >>> cohen([(1, 1)] * 20 + [(1, 0)] * 5 + [(0, 1)] * 10 + [(0, 0)] * 15)
-    (0.7, 0.4)
-    """
-    n = len(decisions)
-    if not n:
-        return None, None
-    same = sum(one == other for one, other in decisions)
-    first = Counter(one for one, _ in decisions)
-    second = Counter(other for _, other in decisions)
-    chance = sum(first[c] * second[c] for c in first)  # whole numbers: exact where all agree
-    return same / n, None if chance == n * n else (same * n - chance) / (n * n - chance)
-
-
-def fleiss(table: Iterable[Sequence[Hashable]]) -> tuple[float | None, float | None]:
-    r"""Return the observed agreement and Fleiss' :math:`\kappa` over things with several decisions.
-
-    With :math:`n_{ic}` of :math:`n_i \ge 2` people deciding c about thing i, the agreement is the
-    mean of :math:`P_i = \sum_c n_{ic}(n_{ic}-1) / (n_i(n_i-1))` and chance
-    :math:`\sum_c p_c^2`, :math:`p_c = \sum_i n_{ic} / \sum_i n_i`. Fleiss (1971), Psychological
-    Bulletin 76, asks for the same :math:`n_i` everywhere; then this is his.
-
-    Examples
-    --------
-    >>> fleiss([[1, 1], [0, 0]])
-    (1.0, 1.0)
-    """
-    agreeing, things = 0.0, 0
-    shares: Counter[Hashable] = Counter()
-    for decisions in table:
-        if len(decisions) < 2:
-            continue
-        counts, n = Counter(decisions), len(decisions)
-        shares.update(counts)
-        agreeing += sum(c * (c - 1) for c in counts.values()) / (n * (n - 1))
-        things += 1
-    if not things:
-        return None, None
-    observed, total = agreeing / things, shares.total()
-    if len(shares) == 1:
-        return observed, None
-    chance = sum((count / total) ** 2 for count in shares.values())
-    return observed, (observed - chance) / (1 - chance)
-
-
-def pairs(found: Ratings) -> list[Agreement]:
-    """Return Cohen's κ of every two annotators who share decisions, by name."""
-    shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = {}
-    for said in found.values():
-        for one, other in combinations(sorted(said), 2):
-            shared.setdefault((one, other), []).append((said[one], said[other]))
-    result = []
-    for people, decisions in sorted(shared.items()):
-        observed, kappa = cohen(decisions)
-        things = len(decisions)
-        result.append(Agreement(people=people, things=things, observed=observed, kappa=kappa))
-    return result
-
-
-def team_agreement(found: Ratings) -> Agreement:
-    """Return Fleiss' κ of all who share decisions."""
-    observed, kappa = fleiss([tuple(said.values()) for said in found.values()])
-    people = tuple(sorted({name for said in found.values() for name in said}))
-    return Agreement(people=people, things=len(found), observed=observed, kappa=kappa)
-
-
-Vector = NDArray[np.float64]
-
-
-def inferred_pairs(rows: Iterable[LogRow], k: int) -> list[Agreement]:
-    """Return the inferred κ of every two annotators with two or more items in common, by name.
-
-    Only "yes" and "no" to sets drawn at random enter. Where both answered the same draw, it is
-    taken from the second by name, since the two must be independent.
-    """
-    said, rates = _by_person(rows), wrong_class_rate(np.arange(1, k), k)
-    found = []
-    for one, other in combinations(sorted(said), 2):
-        left, right = [], []
-        for item in sorted(said[one].keys() & said[other].keys()):
-            drawn = {row.round for row in said[one][item]}
-            rest = [row for row in said[other][item] if row.round not in drawn]
-            if rest:
-                left.append(_mean(said[one][item], rates))
-                right.append(_mean(rest, rates))
-        if len(left) > 1:
-            a, b = np.stack(left), np.stack(right)
-            found.append(inferred((one, other), a, b, (a * b).sum(1)))
-    return found
-
-
-def _by_person(rows: Iterable[LogRow]) -> dict[str, dict[str, list[LogRow]]]:
-    said: dict[str, dict[str, list[LogRow]]] = {}
-    for row in standing(rows):
-        if row.kind in ("yes", "no") and row.law != IMPORTED:
-            said.setdefault(row.user_name, {}).setdefault(row.item_name, []).append(row)
-    return said
-
-
-def _mean(rows: list[LogRow], rates: Vector) -> Vector:
-    """Return u_c, the mean over one annotator's answers about one item."""
-    total = np.zeros(len(rates) + 1)
-    for row in rows:
-        q = rates[len(row.proposed) - 1]
-        possible = np.full(len(total), row.kind == "no")
-        possible[list(row.proposed)] = row.kind == "yes"
-        total += (possible - q) / (1 - q)
-    return total / len(rows)
-
-
-def inferred(people: tuple[str, ...], left: Vector, right: Vector, each: Vector) -> Agreement:
-    """Return κ from u_c of two sides [item, class] and, for each item, how far they meet."""
-    n, same = len(left), float(each.mean())
-    chance = (float(left.sum(0) @ right.sum(0)) - float((left * right).sum())) / (n * (n - 1))
-    if chance >= 1:
-        return Agreement(people=people, things=n, observed=same, kappa=None)
-    kappa, error = (same - chance) / (1 - chance), float(each.std(ddof=1)) / math.sqrt(n)
-    return Agreement(
-        people=people, things=n, observed=same, kappa=kappa, error=error / (1 - chance)
-    )
-
-
-Vector = NDArray[np.float64]
-
-
 @dataclass(frozen=True, kw_only=True)
-class Team:
+class TeamAgreement:
     """The agreement of all, and of each one with the rest, by name."""
 
     whole: Agreement
     each: dict[str, Agreement]
 
 
-# ------------------------------------------------------------------ inferred
+def agreement(log: AnswerLog) -> TeamAgreement:
+    """Compare everybody with everybody else, on the items that both answered about."""
+    user, item, left = _left_by_each(log, log.standing())
+    if not len(user):
+        user, item, left = _left_by_each(log, log.standing(gold=True))
+    each, sums = {}, np.zeros(4)
+    for one in np.unique(user).tolist():
+        mine = user == one
+        others = np.isin(item, item[mine]) & ~mine
+        found = _clashes(item[mine], left[mine], item[others], left[others])
+        each[log.users[one]] = _kappa(len(item[mine]), found)
+        sums += found
+    sums[3] *= 2  # every pair of people was counted from both sides
+    return TeamAgreement(whole=_kappa(len(np.unique(item)), sums), each=each)
 
 
-def inferred_by_all(rows: Rows, k: int) -> Team:
-    """Infer agreement from "yes" and "no" to sets drawn at random, each draw once, no tests."""
-    log = columns(rows)
-    places = log.standing()
-    places = places[log.is_kind("yes", "no")[places] & ~log.imported[places]]
-    draws = keys(log.item[places], log.round[places])
-    places = places[np.unique(draws, return_index=True)[1]]
-    hand = {user: _means(log, places[log.user[places] == user], k) for user in _users(log, places)}
-    total, squares = np.zeros((len(log.items), k)), np.zeros(len(log.items))
-    heads = np.zeros(len(log.items), np.intp)
-    for means in hand.values():
-        items, own = means()
-        total[items] += own
-        squares[items] += (own**2).sum(1)
-        heads[items] += 1
-    each = {}
-    for user, means in hand.items():
-        items, own = means()
-        met = heads[items] > 1
-        items, own = items[met], own[met]
-        others = (total[items] - own) / (heads[items, None] - 1)
-        each[log.users[user]] = _found(log.users[user], own, others, (own * others).sum(1))
-    met = heads > 1
-    total, heads = total[met], heads[met]
-    same = ((total**2).sum(1) - squares[met]) / (heads * (heads - 1))
-    mean = total / heads[:, None]
-    whole = _found(tuple(sorted(each)), mean, mean, same)
-    return Team(whole=whole, each={name: one for name, one in each.items() if one.things})
+def _left_by_each(log: AnswerLog, places: Whole) -> tuple[Whole, Whole, Bits]:
+    """Return what each person's answers leave of each item that several answered about."""
+    order = places[np.argsort(keys(log.item[places], log.user[places]), kind="stable")]
+    own = keys(log.item[order], log.user[order])
+    _, starts = np.unique(own, return_index=True)
+    if not len(starts):
+        return order, order, np.zeros((0, 1), np.uint8)
+    out = np.bitwise_or.reduceat(log.ruled_out(order), starts, axis=0)
+    user, item = log.user[order[starts]], log.item[order[starts]]
+    several = np.bincount(item)[item] > 1
+    return user[several], item[several], complement(out[several], log.k)
 
 
-def _found(people: str | tuple[str, ...], left: Vector, right: Vector, same: Vector) -> Agreement:
-    names = (people,) if isinstance(people, str) else people
-    if len(left) < 2:
-        return Agreement(people=names, things=len(left), observed=None, kappa=None)
-    return inferred(names, left, right, same)
+def _clashes(items: Whole, own: Bits, about: Whole, others: Bits) -> Vector:
+    """Count shared items, clashes about them, clashes by chance, and their squared deviations.
 
-
-def _users(log: Columns, places: Whole) -> list[int]:
-    return np.unique(log.user[places]).tolist()  # type: ignore[no-any-return]
-
-
-def _means(log: Columns, places: Whole, k: int) -> Callable[[], tuple[Whole, Vector]]:
-    """Return a function that gives one annotator's items and their mean u_c about each.
-
-    A function, since all of them at once would not fit into memory where classes are many.
+    By chance: each answer of another is held against what somebody said about other items. Those
+    are taken in turn, all of them where they are few, in an order that a seed has shuffled.
     """
-
-    def means() -> tuple[Whole, Vector]:
-        rates = wrong_class_rate(np.arange(1, k), k)
-        sizes = np.bitwise_count(log.masks(k)[log.proposed[places]]).sum(1, dtype=np.intp)
-        q = rates[sizes - 1][:, None]
-        out = np.unpackbits(log.ruled_out(places, k), axis=1, count=k, bitorder="little")
-        items, at, counts = np.unique(log.item[places], return_inverse=True, return_counts=True)
-        u = (1.0 - out - q) / (1 - q)
-        if len(items) == len(places):  # the usual case: one answer about each
-            return items, u[np.argsort(at)]
-        total = np.zeros((len(items), k))
-        np.add.at(total, at, u)
-        return items, total / counts[:, None]
-
-    return means
+    n = len(items)
+    order = np.random.default_rng(0).permutation(n)
+    at = np.argsort(order)[np.searchsorted(items, about)]
+    own, share = own[order], 1 / np.bincount(at)[at]
+    shifts = range(min(n, max(2, _PAIRS // len(about))))
+    apart = [share * ~(own[(at + shift) % n] & others).any(1) for shift in shifts]
+    seen = np.bincount(at, apart[0])
+    chance = float(np.mean([one.sum() for one in apart[1:]])) if n > 1 else 0.0
+    return np.array([n, seen.sum(), chance, np.square(seen - seen.mean()).sum() + 1])
 
 
-# ------------------------------------------------------------------ decided
+def _kappa(items: int, found: Vector) -> Agreement:
+    n, clashed, expected, squares = found.tolist()
+    if not n:
+        return Agreement(items=0)
+    if not expected:
+        return Agreement(items=items, observed=1 - clashed / n)
+    return Agreement(
+        items=items,
+        observed=1 - clashed / n,
+        kappa=1 - clashed / expected,
+        error=math.sqrt(squares) / expected,
+    )
 
 
-def decided_by_all(rows: Rows, k: int) -> Team:
-    """Compare decisions about the same thing; of several by one person about it, the last."""
-    log = columns(rows)
-    clicked = np.flatnonzero(log.counts & log.is_kind("excluded"))
-    told = np.flatnonzero(log.counts & log.is_kind("yes", "no"))
-    asked = np.unique(
-        keys(log.item[told], _sorted_sets(log)[log.proposed[told]]), return_inverse=True
-    )[1]
-    yes = log.is_kind("yes")[told, None].astype(np.uint8)
-    one = _Tally.of(log, told, asked, yes, 1)
-    many = _Tally.of(log, clicked, log.item[clicked], log.masks(k)[log.excluded[clicked]], k)
-    both = one.pairs + many.pairs
-    each = {
-        name: _cohen(name, both[user], int(one.things[user] + many.things[user]))
-        for user, name in enumerate(log.users)
-        if both[user].any()
-    }
-    whole = _fleiss(tuple(sorted(each)), [one.shared, many.shared])
-    return Team(whole=whole, each=each)
+# ---------------------------------------------------------------------- guessing
+
+_DECENT = 0.8  # how often somebody is right who pays some attention
+_LEVEL = 0.05  # how likely it may be that any decent annotator is taken for one who guesses
+_CELLS = 1 << 21  # answers times classes that are looked at; of more, a share of the items
+_ENOUGH = 3  # people; of two who disagree, nobody can say which of them guesses
 
 
-def _sorted_sets(log: Columns) -> Whole:
-    """Return for each set the first that has the same classes."""
-    first: dict[tuple[int, ...], int] = {}
-    places = [first.setdefault(tuple(sorted(codes)), at) for at, codes in enumerate(log.sets)]
-    return np.array(places, np.intp)
+def guessing(log: AnswerLog) -> set[str]:
+    r"""Return who answers as if without looking.
+
+    Two explanations of somebody's answers are compared. One: they are right four times in five,
+    given what the class is by gold, or how likely it is by what all others said. The other: they
+    say "yes" at a rate of their own, whatever is asked (a Beta(½, ½) prior), and choose classes at
+    random. Where the second is :math:`m / 0.05` times as likely, m being the number of people, they
+    are listed: by Markov's inequality a decent one is with at most 0.05/m. Then the answers of
+    whoever is worst are set aside, and the rest are judged again.
+    """
+    active = np.unique(log.user[log.counts]).tolist()
+    out: list[int] = []
+    while len(out) < len(active):
+        odds = _log_odds(log, np.isin(log.user, out), len(active) - len(out) >= _ENOUGH)
+        odds[out] = -np.inf
+        worst = int(odds.argmax())
+        if odds[worst] < math.log(len(active) / _LEVEL):
+            break
+        out.append(worst)
+    return {log.users[user] for user in out}
 
 
-@dataclass(frozen=True)
-class _Tally:
-    """Pairs of decisions [user, own, other], decisions that were shared, and votes about those."""
-
-    pairs: Vector
-    things: Whole
-    shared: tuple[Whole, Whole]  # [thing, bit]: who said yes, and all
-
-    @classmethod
-    def of(cls, log: Columns, places: Whole, thing: Whole, said: Bits, wide: int) -> _Tally:
-        """Count; `said` are `wide` decisions about each thing, as bits."""
-        last = _last_of_each(keys(log.user[places], thing))
-        user, thing, said = log.user[places[last]], thing[last], said[last]
-        heads = np.bincount(thing)
-        yes = np.zeros((len(heads), wide), np.intp)
-        pairs = np.zeros((len(log.users), 2, 2))
-        things = np.zeros(len(log.users), np.intp)
-        own = {one: user == one for one in np.unique(user).tolist()}
-        for mine in own.values():
-            yes[thing[mine]] += _unpacked(said[mine], wide)
-        for one, mine in own.items():
-            mine &= heads[thing] > 1
-            things[one] = wide * mine.sum()
-            decided, met = _unpacked(said[mine], wide), thing[mine]
-            others = yes[met] - decided
-            against = heads[met, None] - 1 - others
-            for answer in (0, 1):
-                pairs[one, answer] = (
-                    against[decided == answer].sum(),
-                    others[decided == answer].sum(),
-                )
-        several = heads > 1
-        both = np.broadcast_to(heads[:, None], yes.shape)
-        return cls(pairs, things, (yes[several], both[several]))
+def _log_odds(log: AnswerLog, unheard: Switch, by_others: bool) -> Vector:
+    """Return how much likelier guessing is for each user; `unheard` answers judge nobody."""
+    said, told = np.r_[log.standing(), log.standing(gold=True)], heard(log)
+    said, told = said[~unheard[said]], told[~unheard[told]]
+    people = np.bincount(np.unique(_pairs(log)[told]) // len(log.users), minlength=len(log.items))
+    judged = (log.gold_class >= 0) | (by_others & (people > 1))
+    judged &= np.random.default_rng(0).random(len(judged)) * len(said) * log.k < _CELLS
+    said = said[judged[log.item[said]]]
+    said, rates = said[np.argsort(log.item[said])], error_rates(log)
+    odds = np.zeros(len(log.users))
+    for part in chunks(len(said), log.k):
+        some = said[part]
+        decent = _log_decent(log, some, _beliefs(log, rates, some, told))
+        odds -= np.bincount(log.user[some], decent, len(odds))
+    yes, no = (
+        np.bincount(log.user[said[log.kind[said] == KINDS.index(kind)]], minlength=len(odds))
+        for kind in ("yes", "no")
+    )
+    said_so = zip(yes.tolist(), no.tolist(), strict=True)
+    return odds + [_log_beta(y + 0.5, n + 0.5) - _log_beta(0.5, 0.5) for y, n in said_so]
 
 
-def _unpacked(said: Bits, wide: int) -> Whole:
-    return np.unpackbits(said, axis=1, count=wide, bitorder="little").astype(np.intp)
+def _pairs(log: AnswerLog) -> Whole:
+    return log.item * len(log.users) + log.user
 
 
-def _last_of_each(key: Whole) -> Whole:
-    return len(key) - 1 - np.unique(key[::-1], return_index=True)[1]
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
-def _cohen(name: str, pairs: Vector, things: int) -> Agreement:
-    n, same = pairs.sum(), np.trace(pairs)
-    chance = pairs.sum(1) @ pairs.sum(0)
-    kappa = None if chance == n * n else float((same * n - chance) / (n * n - chance))
-    return Agreement(people=(name,), things=things, observed=float(same / n), kappa=kappa)
+def _beliefs(log: AnswerLog, rates: ErrorRates, places: Whole, told: Whole) -> Vector:
+    """Return how likely each class is where somebody answered, by gold or by what others told."""
+    near = told[np.isin(log.item[told], log.item[places])]
+    likely = log_likelihoods(log, rates, near)
+    found = np.zeros((len(places), log.k))
+    for key, sign in ((log.item, 1), (_pairs(log), -1)):  # what all told, less one's own
+        own, at = np.unique(key[places], return_inverse=True)
+        mine = np.isin(key[near], own)
+        total = grouped_sums(np.searchsorted(own, key[near[mine]]), likely[mine], len(own))
+        found += sign * total[at]
+    truth = log.gold_class[log.item[places], None]
+    found = np.where((truth >= 0) & (truth != np.arange(log.k)), -np.inf, found)
+    chance = np.exp(found - found.max(1, keepdims=True))
+    return chance / chance.sum(1, keepdims=True)
 
 
-def _fleiss(people: tuple[str, ...], shared: list[tuple[Whole, Whole]]) -> Agreement:
-    yes = np.concatenate([votes.ravel() for votes, _ in shared])
-    all_of = np.concatenate([heads.ravel() for _, heads in shared])
-    if not len(yes):
-        return Agreement(people=people, things=0, observed=None, kappa=None)
-    no = all_of - yes
-    observed = float(((yes * (yes - 1) + no * (no - 1)) / (all_of * (all_of - 1))).mean())
-    share = yes.sum() / all_of.sum()
-    chance = share**2 + (1 - share) ** 2
-    kappa = None if share in (0, 1) else float((observed - chance) / (1 - chance))
-    return Agreement(people=people, things=len(yes), observed=observed, kappa=kappa)
+def _log_decent(log: AnswerLog, places: Whole, belief: Vector) -> Vector:
+    """Return log P(answer) of a decent annotator; of free answers, over that of who guesses."""
+    sets = np.where(log.is_kind("excluded"), log.excluded, log.proposed)[places]
+    size, inside = count(log.masks[sets]), (belief * unpack(log.masks[sets], log.k)).sum(1)
+    size, inside = np.where(size, size, log.k), np.where(size, inside, 1.0)  # any class
+    yes = 1 - _DECENT + (2 * _DECENT - 1) * inside
+    chosen = belief[np.arange(len(places)), np.maximum(log.which[places], 0)]
+    which = _DECENT * size * chosen / np.maximum(inside, 1e-12) + 1 - _DECENT
+    kept = _DECENT * (1 - inside) * log.k / np.maximum(log.k - size, 1)
+    choices = {"yes": yes, "no": 1 - yes, "which": which,
+               "excluded": kept + (1 - _DECENT) * inside * log.k / size}  # fmt: skip
+    tests = [log.is_kind(kind)[places] for kind in ("yes", "no", "which", "excluded")]
+    return np.log(np.select(tests, list(choices.values()), 1.0))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.chisquare import EXPECTED, Test
-from ruleout.web.answer_log import Columns, Rows, Whole, columns, keys
+from ruleout.web.answer_log import AnswerLog, Whole
 
 Vector = NDArray[np.float64]
 
@@ -34,49 +34,42 @@ class Uniformity:
     """
 
     draws: int
-    sizes: NDArray[np.intp]
+    sizes: Whole
     sizes_expected: Vector
     sizes_test: Test | None
-    classes: NDArray[np.intp]
+    classes: Whole
     classes_expected: Vector
     classes_test: Test | None
 
 
-def uniformity(rows: Rows, k: int, law: Vector) -> Uniformity:
+def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     """Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
 
     Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
     drawn at random, and imported answers are left out.
     """
-    sizes, counts = _drawn(columns(rows), k)
-    n = int(sizes.sum())
-    expected = n * np.asarray(law, np.float64)
-    each = float(np.arange(k) @ sizes) / k
+    k = log.k
+    asked = np.flatnonzero(log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported)
+    times = np.bincount(log.proposed[log.draws(asked)], minlength=len(log.sets)).tolist()
+    sizes, counts = np.zeros(k, np.intp), np.zeros((k, k), np.intp)
+    for codes, n in zip(log.sets, times, strict=True):
+        if n and 0 < len(codes) < k:
+            sizes[len(codes)] += n
+            counts[len(codes), list(codes)] += n
+    total = int(sizes.sum())
+    expected = total * np.asarray(law, np.float64)
     return Uniformity(
-        draws=n,
+        draws=total,
         sizes=sizes[1:],
         sizes_expected=expected,
         sizes_test=_pearson(sizes[1:], expected),
         classes=counts.sum(0),
-        classes_expected=np.full(k, each),
+        classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),
         classes_test=_classes(sizes, counts),
     )
 
 
-def _drawn(log: Columns, k: int) -> tuple[Whole, Whole]:
-    """Count the draws by size, and by size and class."""
-    asked = log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported
-    drawn = np.unique(keys(log.item, log.round, log.proposed)[asked], return_index=True)[1]
-    times = np.bincount(log.proposed[asked][drawn], minlength=len(log.sets)).tolist()
-    sizes, counts = np.zeros(k, np.intp), np.zeros((k, k), np.intp)
-    for codes, n in zip(log.sets, times, strict=True):
-        if n and 0 < len(codes) < k and max(codes) < k:
-            sizes[len(codes)] += n
-            counts[len(codes), list(codes)] += n
-    return sizes, counts
-
-
-def _pearson(observed: NDArray[np.intp], expected: Vector) -> Test | None:
+def _pearson(observed: Whole, expected: Vector) -> Test | None:
     if (observed[expected == 0] > 0).any():
         return Test(float("inf"), max(int((expected > 0).sum()) - 1, 1))
     cells = list(_cells(observed, expected))
@@ -84,7 +77,7 @@ def _pearson(observed: NDArray[np.intp], expected: Vector) -> Test | None:
     return Test(float(statistic), len(cells) - 1) if len(cells) > 1 else None
 
 
-def _cells(observed: NDArray[np.intp], expected: Vector) -> Iterator[tuple[float, float]]:
+def _cells(observed: Whole, expected: Vector) -> Iterator[tuple[float, float]]:
     """Take neighbours together until enough is expected; the rest joins the last."""
     done: list[tuple[float, float]] = []
     seen = mean = 0.0
@@ -99,7 +92,7 @@ def _cells(observed: NDArray[np.intp], expected: Vector) -> Iterator[tuple[float
     yield from done
 
 
-def _classes(sizes: NDArray[np.intp], counts: NDArray[np.intp]) -> Test | None:
+def _classes(sizes: Whole, counts: Whole) -> Test | None:
     k = len(sizes)
     s = np.arange(k)
     spread = sizes * s * (k - s) / (k * (k - 1))

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from ruleout.report import Histogram
 from ruleout.report.formats import count, labels, number
-from ruleout.report.page import figure, view
+from ruleout.report.page import figure
 from ruleout.report.svg import (
     STRETCH,
     Scale,
@@ -29,9 +28,6 @@ from ruleout.report.svg import (
     ticks,
 )
 from ruleout.web.team.annotators import Growth
-
-__all__ = ["ClassCount", "bars", "interval", "sizes", "timeline"]
-
 
 _ROWS = 12  # of the table beneath the curve
 
@@ -124,11 +120,6 @@ def _day(at: datetime) -> str:
 
 
 # ------------------------------------------------------------------ how often
-
-
-def sizes(key: str, chart: Histogram) -> Markup:
-    """Draw a histogram with its table."""
-    return view(chart, key, {})
 
 
 def bars(rows: Sequence[ClassCount], note: str) -> Markup:

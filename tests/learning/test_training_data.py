@@ -15,9 +15,8 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 import ruleout as ro
 from ruleout.labels.errors import InputError
 from ruleout.learning import read_lesson, read_review
-from ruleout.web.answer_log import every_answer, known
 from ruleout.web.entities import Reply
-from ruleout.web.reliability import reliabilities, weights
+from ruleout.web.error_rates import error_rates, weights
 
 N = 24
 X, Y = digits(N)
@@ -69,7 +68,7 @@ def pixels(lesson: Any) -> Any:
 @pytest.mark.parametrize("how", ["no", "intersection"])
 def test_sets_are_those_of_the_export(images: Any, how: Any) -> None:
     found = read_lesson(images, how)
-    wanted = known(images.store.log(), names_of(images), NAMES, how)
+    wanted = images.store.answer_log().known(how)
     assert found.table.row_names == wanted.items
     assert found.target == wanted.sets
     assert np.abs(found.table.x - pixels(found)).max() < 1 / 500  # PNG holds bytes
@@ -78,7 +77,7 @@ def test_sets_are_those_of_the_export(images: Any, how: Any) -> None:
 
 def test_answers_are_those_that_the_unbiased_risk_takes(images: Any) -> None:
     found = read_lesson(images, "answers")
-    wanted, _ = every_answer(images.store.log(), names_of(images), NAMES)
+    wanted = images.store.answer_log().every_answer()
     items, sets, rates = wanted.per_item()
     assert found.table.row_names == tuple(names_of(images)[row] for row in items)
     again = found.target.per_item()  # type: ignore[union-attr]
@@ -90,21 +89,17 @@ def test_answers_are_those_that_the_unbiased_risk_takes(images: Any) -> None:
 @pytest.mark.parametrize("how", ["no", "answers", "intersection"])
 def test_contradictions_are_left_out_and_named(images: Any, how: Any) -> None:
     found = read_lesson(images, how)
-    wrong = known(images.store.log(), names_of(images), NAMES, "intersection").contradictions
+    wrong = images.store.answer_log().known("intersection").contradictions
     assert wrong
-    if how != "no":
-        assert not {one.item for one in wrong} & set(found.table.row_names or ())
-        assert f"The answers about {len(wrong)} item(s) rule out every class" in found.notes[0]
-        assert repr(wrong[0].item) in found.notes[0]
+    assert not set(wrong) & set(found.table.row_names or ())
+    assert f"The answers about {len(wrong)} item(s) rule out every class" in found.notes[0]
+    assert repr(wrong[0]) in found.notes[0]
 
 
 def test_gold_questions_weigh_the_rows_and_are_no_rows(images: Any) -> None:
     found = read_lesson(images, "intersection")
-    log = list(images.store.log())
-    gold = {item.name: item.gold for _, item in images.store.items() if item.gold is not None}
-    trust = reliabilities(log, gold, 10)
-    sets: Any = found.target
-    wanted = weights(log, sets, found.table.row_names or (), trust)
+    log, sets = images.store.answer_log(), found.target
+    wanted = weights(log, sets, found.table.row_names or (), error_rates(log))  # type: ignore[arg-type]
     assert found.weight is not None
     assert np.allclose(found.weight, wanted)
     assert any("answers to gold questions" in note for note in found.notes)
@@ -159,7 +154,7 @@ def test_features_of_ones_own_are_found_by_name(texts: Any, suffix: str, tmp_pat
 
 
 def read_known(project: Any) -> ro.LabelSets:
-    return known(project.store.log(), names_of(project), NAMES, "intersection").sets
+    return project.store.answer_log().known("intersection").sets
 
 
 @pytest.mark.parametrize(
@@ -227,26 +222,25 @@ def test_a_review_knows_all_that_is_known(images: Any) -> None:
     assert found.table.row_names == tuple(names)
     assert found.gold.tolist() == [-1] * (N - 6) + Y[N - 6 :].tolist()
     assert (found.sets.sizes[N - 6 :] == 9).all()
-    rest = known(images.store.log(), names, NAMES, "intersection")
+    rest = images.store.answer_log().known("intersection")
     for place, name in enumerate(names[: N - 6]):
         if name in rest.items:
             assert found.sets[place] == rest.sets[rest.items.index(name)]
         else:
             assert found.sets.sizes[place] == 0
-    wanted, _ = every_answer(images.store.log(), names, NAMES)
+    wanted = images.store.answer_log().every_answer()
     assert np.array_equal(found.answers.items, wanted.items)
 
 
 def test_likelihoods_are_those_behind_the_weights(images: Any) -> None:
     """What they leave on one class is the weight of a row whose only candidate that is."""
     found, names = read_review(images), names_of(images)[: N - 6]
-    log = list(images.store.log())
-    gold = {item.name: item.gold for _, item in images.store.items() if item.gold is not None}
+    log = images.store.answer_log()
     likely: Any = found.likelihood
     chance = np.exp(likely[: N - 6])
     for code in range(10):
         alone = ro.LabelSets(1 - np.eye(10, dtype=int)[[code] * len(names)], NAMES)
-        wanted = weights(log, alone, names, reliabilities(log, gold, 10))
+        wanted = weights(log, alone, names, error_rates(log))
         assert np.allclose(chance[:, code] / chance.sum(1), wanted)
     assert np.array_equal(likely[N - 6 :].argmax(1), Y[N - 6 :])
     assert np.isneginf(likely[N - 6 :]).sum() == 6 * 9
