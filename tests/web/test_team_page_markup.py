@@ -15,7 +15,7 @@ HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "</title></svg><script>alert(2)</script>",
-    "{{ 7 * 7 }}{% raw %}",
+    "{{ 1234 * 4321 }}{% raw %}",
     "' onmouseover='alert(3)",
     "&lt;b&gt; &amp; \u202egnp.tac",
     "javascript:alert(4)//",
@@ -96,7 +96,7 @@ def test_hostile_names_are_only_text(tmp_path: Path, name: str) -> None:
     found = read(text)
     sent = [one.attributes.get("value") for one in found.all("input")]
     assert user in sent  # forms send the name back as it is
-    assert "49" not in re.findall(r"\b49\b(?= *</)", text)
+    assert "5332114" not in text
     assert max(map(len, re.findall(">([^<]*)<", text))) < 1000  # long names are cut
 
 

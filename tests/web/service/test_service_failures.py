@@ -60,7 +60,7 @@ def test_a_database_that_fails_is_a_503_without_details(
     site: Site, monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     lead = site.login("Lea", "lead")
-    for name in ("turns", "progress", "item_for", "log"):
+    for name in ("turns", "progress", "item_for", "answer_log"):
         monkeypatch.setattr(site.store, name, broken)
     told = [lead.api("/api/next", {"count": 1}, accept=accept),
             lead.api("/api/answer", {"id": "a", "kind": "no", "question": 1}, accept=accept),
