@@ -26,13 +26,7 @@ _XZ_MEMORY = 1 << 27  # what xz may take for its dictionary
 
 @contextmanager
 def located(file: Path) -> Iterator[None]:
-    """Put the name of the file into errors that lack it, and turn the system's into DataError.
-
-    >>> with located(Path("a.gz")):
-    ...     raise DataError("the file is empty")
-    Traceback (most recent call last):
-    ruleout.datasets.dataset.DataError: a.gz: the file is empty; delete it and load again
-    """
+    """Put the name of the file into errors that lack it, and turn the system's into DataError."""
     try:
         yield
     except DataError as error:
@@ -70,15 +64,7 @@ class _Gzip:
 
 
 class Content:
-    """What a stream holds, unpacked if it starts as gzip or xz do.
-
-    Examples
-    --------
-    >>> import gzip, io
-    >>> content = Content(io.BytesIO(gzip.compress(b"what is packed")))
-    >>> content.some(4)
-    b'what'
-    """
+    """What a stream holds, unpacked if it starts as gzip or xz do."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.start = stream.read(2)
@@ -157,35 +143,10 @@ def read_tar(
 ) -> Iterator[tuple[str, bytes]]:
     """Read the files in an archive one by one, as their names and contents.
 
-    Links, devices, sparse files, names too long for a header and the like have no place in data
-    sets and are refused; so is an archive that stops before its end, which :mod:`tarfile` alone
-    would not notice.
-
-    Parameters
-    ----------
-    file
-        What the file holds decides how it is read, not its name: tar, or tar packed with gzip
-        or xz.
-    limits
-        Beyond them nothing is unpacked.
-    wanted
-        Says by its name whether a file is read; others are passed over.
-
-    Raises
-    ------
-    DataError
-        Naming the file and the member, for anything that is not as it should be.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     text, archive = Path(folder, "a.txt"), Path(folder, "a.tar.gz")
-    ...     _ = text.write_text("What it holds.")
-    ...     with tarfile.open(archive, "w:gz") as out:
-    ...         out.add(text, "texts/a.txt")
-    ...     list(read_tar(archive, Limits(members=10, member=1000, total=20_000)))
-    [('texts/a.txt', b'What it holds.')]
+    What the file holds decides how it is read: tar, or tar packed with gzip or xz. Links, devices,
+    sparse files, names too long for a header and the like have no place in data sets and are
+    refused; so is an archive that stops before its end, which :mod:`tarfile` would not notice.
+    Beyond the limits nothing is unpacked, and files that are not `wanted` are passed over.
     """
     with located(file), open(file, "rb") as stream:
         tape, seen = _Tape(Content(stream), limits.total), set[str]()

@@ -38,34 +38,18 @@ def data_root() -> Path:
 class DataFile:
     """One file of a data set.
 
-    Parameters
-    ----------
-    folder
-        Where it lies under the data root.
-    name
-        Its name, there and at its source.
-    sha256
-        Of the content, after decompression: packing a file again changes nothing. Of a text
-        table: of its cells, one line per row with commas between them, so that spaces, line ends
-        and KEEL's header change nothing. Empty where the content is checked by other means.
-    url
-        The canonical address.
-    most
-        Bytes that the file can take at most, as it is downloaded.
-    shape
-        What the content must be: the sizes of an idx header, the rows and bytes of a CIFAR batch,
-        the rows and columns of a text table.
-    also
-        Other names under which it may lie there.
+    `sha256` is of the content after decompression: packing a file again changes nothing. Of a text
+    table it is of the cells, one line per row with commas between them, so that spaces, line ends
+    and KEEL's header change nothing. It is empty where the content is checked by other means.
     """
 
-    folder: str
-    name: str
+    folder: str  # under the data root
+    name: str  # there and at its source
     sha256: str
     url: str
-    most: int
-    shape: tuple[int, ...] = ()
-    also: tuple[str, ...] = ()
+    most: int  # bytes that it can take, as it is downloaded
+    shape: tuple[int, ...] = ()  # sizes of an idx header; else rows, and bytes or columns of each
+    also: tuple[str, ...] = ()  # other names under which it may lie there
 
     def present(self, root: Path) -> Path | None:
         """Return where it lies under `root`, None if it is absent; its content is not looked at."""

@@ -125,30 +125,7 @@ def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> N
     """Read an idx file of bytes whose sizes are known, packed with gzip or plain.
 
     A file is two zero bytes, a type, the number of dimensions, each size as a big-endian 32-bit
-    number, then the values.
-
-    Parameters
-    ----------
-    file
-        What the file holds decides how it is read, not its name.
-    shape
-        The sizes its header must give; nothing beyond them is ever unpacked.
-    sha256
-        Of the content, header included; None checks nothing.
-
-    Raises
-    ------
-    DataError
-        Naming the file, for anything that is not exactly as described.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "labels-idx1-ubyte")
-    ...     _ = file.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
-    ...     read_idx(file, (3,))
-    array([7, 2, 1], dtype=uint8)
+    number, then the values. `sha256` is of the content, header included; None checks nothing.
     """
     with located(file), open(file, "rb") as stream:
         content = Content(stream)
@@ -158,7 +135,6 @@ def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> N
 
 
 def check_labels(labels: NDArray[np.uint8], k: int, file: Path | None = None) -> None:
-    """Raise unless every label is one of the k classes, naming the first row that is not."""
     wrong = labels >= k
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -278,13 +254,7 @@ class CifarSet(Entry):
 
 
 def read_batch(file: Path, entry: DataFile, k: int) -> Records:
-    """Read one file of records, ``[n, 1 + values]``, and no byte more than they take.
-
-    Raises
-    ------
-    DataError
-        Naming the file, for anything that is not exactly as described.
-    """
+    """Read one file of records, ``[n, 1 + values]``, and no byte more than they take."""
     expected = entry.shape[0] * entry.shape[1]
     with located(file), open(file, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -383,26 +353,9 @@ class _Row(NamedTuple):
 
 
 def read_delimited(file: Path, entry: TableSet) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    r"""Read features and labels from a text table, or from a zip archive with one in it.
+    """Read features and labels from a text table, or from a zip archive with one in it.
 
     Blank lines and KEEL's header, whose lines start with ``@``, are left out.
-
-    Raises
-    ------
-    DataError
-        Naming the file, row, line and column (counted from 0), for anything not as described.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> two = DataFile("uci", "two.data", "", "https://example.org/two.data", 1000, (2, 3))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "two.data")
-    ...     _ = file.write_text("0.5,1,cat\n2,?,dog\n")
-    ...     read_delimited(file, TableSet(
-    ...         file=two, classes=("cat", "dog"), source="", comma=True, missing=1))
-    (array([[0.5, 1. ],
-           [2. , 1. ]], dtype=float32), array([0, 1]))
     """
     with located(file):
         rows = _rows(_text(file, entry.file.most), entry)

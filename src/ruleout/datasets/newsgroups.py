@@ -92,11 +92,6 @@ def read_documents(file: Path, entry: NewsSet) -> Documents:
 
     The content of copies differs in line breaks, so it is checked by its structure: how many
     documents each part has, in which classes.
-
-    Raises
-    ------
-    DataError
-        Naming the file, for anything that is not as described.
     """
     found: dict[tuple[str, ...], bytes] = {}
     with located(file):
@@ -140,13 +135,7 @@ def _content_sum(found: Mapping[tuple[str, ...], bytes]) -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How features are made: scikit-learn's TfidfVectorizer as it comes, then TruncatedSVD.
-
-    Examples
-    --------
-    >>> Recipe(dimensions=100).file
-    'tfidf-svd-100.safetensors'
-    """
+    """How features are made: scikit-learn's TfidfVectorizer as it comes, then TruncatedSVD."""
 
     dimensions: int
     iterations: int = 5
@@ -155,7 +144,6 @@ class Recipe:
 
     @property
     def file(self) -> str:
-        """The name under which features are kept."""
         return f"tfidf-svd-{self.dimensions}.safetensors"
 
     def key(self, documents: str) -> str:
@@ -165,14 +153,7 @@ class Recipe:
 
 
 def make_features(texts: Sequence[str], recipe: Recipe) -> NDArray[np.float32]:
-    """Make features, float32 ``[n, dimensions]``, fitted on all texts.
-
-    Examples
-    --------
-    >>> texts = ["a cat sat", "the cat ran", "a dog ran", "the dog sat"]
-    >>> make_features(texts, Recipe(dimensions=2)).shape
-    (4, 2)
-    """
+    """Make features, float32 ``[n, dimensions]``, fitted on all texts."""
     from sklearn.decomposition import TruncatedSVD  # late: it takes a second
     from sklearn.feature_extraction.text import TfidfVectorizer
 
