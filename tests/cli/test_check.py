@@ -71,6 +71,8 @@ def test_sets_without_features_can_be_checked(tmp_path: Path) -> None:
     ro.draw([0, 1, 2] * 50, 4, seed=0).write(path)
     result = run(app, [str(path), "--excluded", "excluded"])
     assert result.exit_code == 0, result.output
+    assert "There are no features to train on. 1 warning." in result.stdout
+    assert "can be used" not in result.stdout
 
 
 @pytest.mark.parametrize(

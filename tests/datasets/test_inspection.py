@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import combinations
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -229,8 +230,56 @@ def test_ordinary_labels_are_called_so() -> None:
 def test_rows_that_rule_out_the_truth_are_counted() -> None:
     found = inspect(ro.LabelSets.from_lists([[0], [1], [2]], 3), labels=[1, 1, 2])
     assert found["true class"].message == (
-        "2 of 3 rows (66.7 %) rule out their true class, the first of them is row 1."
+        "2 of 3 rows (66.7 %) rule out their true class: rows 1, 2."
     )
+
+
+def test_bad_rows_of_a_text_file_are_named_by_their_lines(tmp_path: Path) -> None:
+    """As the errors of the same command name them."""
+    file = tmp_path / "a.csv"
+    file.write_text("x,not\n" + "\n1,a\n\n1,a\n1,a\n1,a\n1,a\n1,a\n")
+    sets = ro.LabelSets.from_lists([["a"]] * 6, ["a", "b"])
+    found = inspect(sets, labels=["b", "a", "a", "a", "a", "a"], file=file)
+    assert found["true class"].message.endswith(": lines 5, 6, 7, 8, 9.")
+    assert found["true class"].numbers["first"] == [1, 2, 3, 4, 5]
+
+
+def test_p_values_never_contradict_what_is_said_of_them() -> None:
+    """What is called fine never shows p < 0.001, and what is warned of always does."""
+    rng = np.random.default_rng(0)
+    for n in (60, 100, 200, 500):
+        for _ in range(40):
+            k = int(rng.integers(3, 8))
+            y = rng.choice(k, n, p=rng.dirichlet(np.full(k, 2.0)))
+            law = rng.dirichlet(np.full(k - 1, 2.0))
+            for item in inspect(ro.draw(y, k, law, rng), labels=y):
+                if item.name == "size law":
+                    fits = max((p for p in item.numbers["p"].values() if p is not None), default=1)
+                    assert ("fit the law" in item.message) <= (fits >= 0.01)
+                    assert "fit the law" not in item.message or "p < 0.001" not in item.message
+                elif item.level == "fine":
+                    assert "p < 0.001" not in item.message
+                elif item.level == "warning" and item.name in ("pairs", "wrong classes"):
+                    assert "p < 0.001" in item.message
+
+
+def test_an_excess_that_may_be_chance_is_called_so() -> None:
+    """60 rows: the features point to a listed class more often than allowed, but not clearly."""
+    rng = np.random.default_rng(1)
+    listed = rng.integers(3, size=60)
+    x = 0.7 * np.eye(3)[listed] + rng.normal(size=(60, 3))
+    found = inspect(ro.LabelSets.from_single(listed, 3), x)["meaning"]
+    assert found.level == "fine"
+    assert found.numbers["rate"] > found.numbers["most"]
+    assert found.message.endswith("allow up to 50.0 %; the difference may be chance.")
+
+
+def test_too_few_rows_and_no_features_are_warned_of() -> None:
+    sets = ro.draw([0, 1], 3, seed=0)
+    found = inspect(sets, np.ones((2, 0), np.float32))
+    assert {"few rows", "features"} <= {item.name for item in found.warnings}
+    assert found["few rows"].message.startswith("2 rows with sets for 3 classes: too few")
+    assert "few rows" not in inspect(ro.draw(np.arange(10) % 3, 3, seed=0))
 
 
 def test_classes_never_or_always_ruled_out() -> None:

@@ -22,8 +22,7 @@ from ruleout.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Table
-    from ruleout.datasets.inspection import Findings
+    from ruleout.datasets import Findings, Table
 
 __all__ = ["check"]
 
@@ -49,7 +48,7 @@ def check(
 
     Exit code 0: the data can be used, even with warnings. 1: they cannot.
     """
-    from ruleout.datasets.inspection import inspect
+    from ruleout.datasets import inspect
 
     table = open_table(
         data,
@@ -64,7 +63,8 @@ def check(
         featureless=True,
     )
     assert table.sets is not None  # asked for above
-    found = inspect(table.sets, table.x, table.labels, features=table.features)
+    file = table.source if table.source.is_file() else None
+    found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)
     if as_json:
         typer.echo(json.dumps(_plain(table, found)))
     else:
@@ -99,4 +99,5 @@ def _print(table: Table, found: Findings) -> None:
     console.print(grid)
     many = len(found.warnings)
     verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."
-    console.print(f"The data can be used. {verdict}", highlight=False)
+    usable = "The data can be used." if table.x.size else "There are no features to train on."
+    console.print(f"{usable} {verdict}", highlight=False)

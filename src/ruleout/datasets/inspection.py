@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,59 +26,19 @@ from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.classes import encode
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
+from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets
 
 __all__ = ["Finding", "Findings", "inspect"]
 
-
-def inspect(
-    sets: LabelSets,
-    x: NDArray[Any] | None = None,
-    labels: Any = None,
-    *,
-    features: Sequence[str] = (),
-) -> Findings:
-    """Look at label sets, and at features and true labels where there are any.
-
-    Parameters
-    ----------
-    sets
-        What was ruled out.
-    x
-        The features, ``[n, d]``: finds equal rows that contradict each other, columns that say
-        nothing, and sets that list what examples are instead of what they are not.
-    labels
-        True labels, one per row: finds rows that rule out the truth.
-    features
-        The names of the columns of `x`, for the messages.
-
-    Returns
-    -------
-    Findings
-        Named ``sizes``, ``size law``, ``class rates``, ``class shares``, ``pairs`` and so on; see
-        :mod:`ruleout.datasets.uniformity` for what can be tested, and how.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ruleout as ro
-    >>> y = np.random.default_rng(0).integers(5, size=2000)
-    >>> found = inspect(ro.draw(y, classes=5, seed=0), labels=y)
-    >>> print(found["sizes"].message)
-    2,000 rows rule out 2.50 of 5 classes on average, from 1 to 4.
-    >>> found.warnings
-    ()
-    """
-    if x is not None and len(x) != len(sets):
-        raise DataError(f"x has {len(x)} rows, the sets have {len(sets)}", "give one set per row")
-    found = _look_at_sets(sets)
-    if labels is not None:
-        found += _look_at_truth(sets, labels)
-    found += _look_at_columns(sets, x, features)
-    return Findings(tuple(found))
-
-
 Level = Literal["fine", "note", "warning"]
+
+WRONG = 1e-3  # p-values below this are warnings, and are shown as "p < 0.001"
+LIKELY = 0.01  # a law fits from here on
+MANY = 1000  # classes up to which pairs and sizes are tested
+_EXCESS = 4.0  # standard deviations above what ruled-out classes allow
+_ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
+_NAMED = 5  # rows that a message names
 
 
 @dataclass(frozen=True)
@@ -87,13 +48,13 @@ class Finding:
     Parameters
     ----------
     level
-        ``fine``: as it should be; ``note``: worth knowing; ``warning``: worth mending.
+        ``fine``: as it should be; ``note``: worth knowing; ``warning``: worth fixing.
     name
         What was looked at.
     message
         Sentences to read.
     numbers
-        The same for programs, as plain JSON.
+        The same for programs, as plain JSON; rows are counted from 0.
     """
 
     level: Level
@@ -132,95 +93,167 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are worth mending."""
+        """The findings that are worth fixing."""
         return tuple(item for item in self.items if item.level == "warning")
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return plain JSON, one object per finding."""
-        return [
-            {
-                "level": item.level,
-                "name": item.name,
-                "message": item.message,
-                "numbers": dict(item.numbers),
-            }
-            for item in self.items
-        ]
+        return [asdict(item) for item in self.items]
 
 
-WRONG = 1e-4  # p-values below this are warnings: one data set in some thousand is unlucky
-MANY = 1000  # classes up to which pairs and sizes are tested
+def inspect(
+    sets: LabelSets,
+    x: NDArray[Any] | None = None,
+    labels: Any = None,
+    *,
+    features: Sequence[str] = (),
+    file: str | Path | None = None,
+) -> Findings:
+    """Look at label sets, and at features and true labels where there are any.
+
+    Parameters
+    ----------
+    sets
+        What was ruled out.
+    x
+        The features, ``[n, d]``: finds equal rows that contradict each other, columns that say
+        nothing, and sets that list what examples are instead of what they are not.
+    labels
+        True labels, one per row: finds rows that rule out the truth.
+    features
+        The names of the columns of `x`, for the messages.
+    file
+        The text file whose rows these are: messages then name its lines. Otherwise they name
+        rows, counted from 0.
+
+    Returns
+    -------
+    Findings
+        Named ``sizes``, ``size law``, ``class rates``, ``class shares``, ``pairs`` and so on; see
+        :mod:`ruleout.datasets.uniformity` for what can be tested, and how.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ruleout as ro
+    >>> y = np.random.default_rng(0).integers(5, size=2000)
+    >>> found = inspect(ro.draw(y, classes=5, seed=0), labels=y)
+    >>> print(found["sizes"].message)
+    2,000 rows rule out 2.50 of 5 classes on average, from 1 to 4.
+    >>> found.warnings
+    ()
+    """
+    if x is not None and len(x) != len(sets):
+        raise DataError(f"x has {len(x)} rows, the sets have {len(sets)}", "give one set per row")
+    place = None if file is None else Path(file)
+    found = [*_sets(sets)]
+    if labels is not None:
+        found += _truth(sets, labels, place)
+    return Findings((*found, *_columns(sets, x, features, place)))
 
 
-def _look_at_sets(sets: LabelSets) -> list[Finding]:
-    """Return what can be said without features and true labels."""
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f} %"
+
+
+def _shown_p(p: float) -> str:
+    return f"p = {p:.3f}" if p >= WRONG else "p < 0.001"
+
+
+def _tested(name: str, test: Test, fine: str, wrong: str) -> Finding:
+    """Say what a test found; ``{p}`` in the sentences is its p-value."""
+    numbers = {"p": test.p, "statistic": test.statistic, "freedom": test.freedom}
+    good = test.p >= WRONG
+    message = (fine if good else wrong).format(p=_shown_p(test.p))
+    return Finding("fine" if good else "warning", name, message, numbers)
+
+
+def _rows(rows: Sequence[int] | NDArray[np.intp], file: Path | None) -> str:
+    """Name the first few rows, by their lines where a text file has them."""
+    some = [int(row) for row in rows[:_NAMED]]
+    lines = [] if file is None else lines_of(file, some)
+    what, places = ("line", lines) if len(lines) == len(some) else ("row", some)
+    more = ", …" if len(rows) > _NAMED else ""
+    return f"{what}{'s' if len(rows) > 1 else ''} {', '.join(map(str, places))}{more}"
+
+
+def _names(which: NDArray[np.bool_], sets: LabelSets) -> str:
+    """Name the first few classes, with the verb that follows."""
+    places = np.flatnonzero(which)
+    names = ", ".join(brief(sets.classes[place]) for place in places[:3])
+    if len(places) > 3:
+        names += f" and {len(places) - 3} more"
+    return f"{names} {'is' if len(places) == 1 else 'are'}"
+
+
+# ---------------------------------------------------------------------- the sets themselves
+
+
+def _sets(sets: LabelSets) -> Iterator[Finding]:
     sizes, k = sets.sizes, len(sets.classes)
-    found = list(_sizes(sizes, k))
+    yield from _sizes(sizes, k)
     if not sizes.any():
-        return found
+        return
     counts = list(count_by_size(sets)) if k <= MANY else count_by_size(sets)
     shares, balanced = marginals(counts, k)
-    found += [_rates(shares, balanced, sets), _shares(shares, sets)]
-    if k <= MANY:
-        found += [_pairs(sets, shares), *_same(same(counts, shares))]
-    return found
-
-
-def percent(part: float, digits: int = 1) -> str:
-    """Write a part of one the way tables do.
-
-    >>> percent(0.1234)
-    '12.3 %'
-    """
-    return f"{100 * part:.{digits}f} %"
-
-
-def shown_p(p: float) -> str:
-    """Write a p-value.
-
-    >>> shown_p(0.4321), shown_p(1e-9)
-    ('p = 0.432', 'p < 0.001')
-    """
-    return f"p = {p:.3f}" if p >= 1e-3 else "p < 0.001"
+    yield _rates(shares, balanced, sets)
+    yield _shares(shares, sets)
+    if k > MANY:
+        return
+    yield _pairs(sets, shares)
+    test = same(counts, shares)
+    if test is not None:
+        yield _tested(
+            "sizes and classes",
+            test,
+            "Small and large sets tell of the same class shares ({p}).",
+            "Small and large sets tell of different class shares ({p}): how much is ruled out "
+            "depends on the class, or preferences depend on the size.",
+        )
 
 
 def _sizes(sizes: NDArray[np.intp], k: int) -> Iterator[Finding]:
     """Describe how many classes are ruled out, and the law that fits."""
-    counts = np.bincount(sizes, minlength=k)
+    counts, n = np.bincount(sizes, minlength=k), len(sizes)
     numbers = {
-        "rows": len(sizes),
+        "rows": n,
         "classes": k,
-        "mean": float(sizes.mean()) if len(sizes) else 0.0,
+        "mean": float(sizes.mean()) if n else 0.0,
         "histogram": {str(size): int(counts[size]) for size in np.flatnonzero(counts)},
     }
-    low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
-    message = f"{len(sizes):,} rows rule out {numbers['mean']:.2f} of {k} classes on average"
+    low, high = (int(sizes.min()), int(sizes.max())) if n else (0, 0)
+    message = f"{n:,} rows rule out {numbers['mean']:.2f} of {k} classes on average"
     message += f", from {low} to {high}." if low < high else ", all of them as many."
     if low == high == k - 1:
         message += " One class is left in every row: these are ordinary labels."
     yield Finding("note" if low == high == k - 1 else "fine", "sizes", message, numbers)
+    useful = n - int(counts[0])
+    if 0 < useful < max(10, 2 * k):
+        message = (
+            f"{useful:,} row{'s' if useful > 1 else ''} with sets for {k} classes: too few to "
+            "choose a model by, or to judge one. Collect more."
+        )
+        yield Finding("warning", "few rows", message, {"rows": useful})
     if counts[0]:
-        rows = f"{counts[0]:,} of {len(sizes):,} rows rule nothing out: they teach nothing."
-        yield Finding("note", "empty rows", rows, {"rows": int(counts[0])})
+        message = f"{counts[0]:,} of {n:,} rows rule nothing out: they teach nothing."
+        yield Finding("note", "empty rows", message, {"rows": int(counts[0])})
     if low < high and counts[1:].any():
         yield _law(counts[1:])
 
 
 def _law(counts: NDArray[np.intp]) -> Finding:
     """Compare the sizes with the laws that have names."""
-    k = len(counts) + 1
-    tests = {name: _fit(counts, size_law(name, k)) for name in LAWS}
-    numbers = {name: None if test is None else test.p for name, test in tests.items()}
-    fits = [name for name, test in tests.items() if test is not None and test.p >= WRONG]
-    if all(test is None for test in tests.values()):
+    tests = {name: _fit(counts, size_law(name, len(counts) + 1)) for name in LAWS}
+    known = {name: test.p for name, test in tests.items() if test is not None}
+    fits = [f"{name!r} ({_shown_p(p)})" for name, p in known.items() if p >= LIKELY]
+    if not known:
         message = "There are too few rows to compare the sizes with a law."
     elif fits:
-        words = " and ".join(f"{name!r} ({shown_p(numbers[name] or 0.0)})" for name in fits)
-        message = f"The sizes fit the law {words}."
+        message = f"The sizes fit the law {' and '.join(fits)}."
     else:
-        names = " nor ".join(repr(name) for name in tests)
+        names = " nor ".join(f"{name!r} ({_shown_p(p)})" for name, p in known.items())
         message = f"The sizes follow neither {names}; no approach needs them to."
-    return Finding("fine", "size law", message, {"p": numbers})
+    return Finding("fine", "size law", message, {"p": {name: known.get(name) for name in tests}})
 
 
 def _fit(counts: NDArray[np.intp], law: NDArray[np.float64]) -> Test | None:
@@ -248,35 +281,26 @@ def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
         "rates": {str(name): float(rate) for name, rate in zip(names, rates, strict=True)},
         "p": None if balanced is None else balanced.p,
     }
+    level: Level = "fine"
     message = (
-        f"Ruled out least often: {brief(names[low])} ({percent(rates[low])} of the rows), "
-        f"most often: {brief(names[high])} ({percent(rates[high])})."
+        f"Ruled out least often: {brief(names[low])} ({_percent(rates[low])} of the rows), "
+        f"most often: {brief(names[high])} ({_percent(rates[high])})."
     )
     if rates[low] == 0:
-        message += f" {_first(rates == 0, sets)} never ruled out: no row says what is not of it."
-        return Finding("warning", "class rates", message, numbers)
-    if rates[high] == 1:
-        message += f" {_first(rates == 1, sets)} ruled out in every row: no row can be of it."
-        return Finding("warning", "class rates", message, numbers)
-    if balanced is None:
-        return Finding("fine", "class rates", message, numbers)
-    if balanced.p >= WRONG:
-        message += f" Balanced classes would look like this ({shown_p(balanced.p)})."
-        return Finding("fine", "class rates", message, numbers)
-    message += (
-        f" Balanced classes would not look like this ({shown_p(balanced.p)}): the classes are "
-        "unbalanced, or some are preferred when ruling out. Sets alone cannot tell which."
-    )
-    return Finding("note", "class rates", message, numbers)
-
-
-def _first(which: NDArray[np.bool_], sets: LabelSets) -> str:
-    """Name the first few classes, with the verb that follows."""
-    places = np.flatnonzero(which)
-    names = ", ".join(brief(sets.classes[place]) for place in places[:3])
-    if len(places) > 3:
-        names += f" and {len(places) - 3} more"
-    return f"{names} {'is' if len(places) == 1 else 'are'}"
+        level = "warning"
+        message += f" {_names(rates == 0, sets)} never ruled out: no row says what is not of it."
+    elif rates[high] == 1:
+        level = "warning"
+        message += f" {_names(rates == 1, sets)} ruled out in every row: no row can be of it."
+    elif balanced is not None and balanced.p >= WRONG:
+        message += f" Balanced classes would look like this ({_shown_p(balanced.p)})."
+    elif balanced is not None:
+        level = "note"
+        message += (
+            f" Balanced classes would not look like this ({_shown_p(balanced.p)}): the classes are "
+            "unbalanced, or some are preferred when ruling out. Sets alone cannot tell which."
+        )
+    return Finding(level, "class rates", message, numbers)
 
 
 def _shares(found: Shares, sets: LabelSets) -> Finding:
@@ -289,7 +313,7 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
         "errors": {str(n): float(v) for n, v in zip(sets.classes, found.errors, strict=True)},
     }
     largest = ", ".join(
-        f"{brief(sets.classes[a])} {percent(found.shares[a])} ± {100 * found.errors[a]:.1f}"
+        f"{brief(sets.classes[a])} {_percent(found.shares[a])} ± {100 * found.errors[a]:.1f}"
         for a in order[:3]
     )
     message = f"Estimated from the sets alone: {largest}{', …' if k > 3 else ''}"
@@ -298,9 +322,9 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
         return Finding("fine", "class shares", f"{message}.", numbers)
     worst = int(np.argmin(found.shares))
     message += (
-        f". {brief(sets.classes[worst])} is ruled out in {percent(found.rates[worst])} of the "
+        f". {brief(sets.classes[worst])} is ruled out in {_percent(found.rates[worst])} of the "
         "rows, more often than sets chosen at random among the wrong classes would have it: its "
-        f"share would be {percent(found.shares[worst])}. Is it listed where it is the answer?"
+        f"share would be {_percent(found.shares[worst])}. Is it listed where it is the answer?"
     )
     return Finding("warning", "class shares", message, numbers)
 
@@ -315,59 +339,82 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
             "sizes from 2 to k-2, and enough rows to expect every pair 5 times."
         )
         return Finding("note", "pairs", message)
+    a, b = (brief(sets.classes[place]).replace("{", "{{").replace("}", "}}") for place in test.pair)
+    found = _tested(
+        "pairs",
+        test.pooled,
+        "Two classes are ruled out together as often as sets chosen at random would have it "
+        f"({{p}}, {test.pooled.freedom} degrees of freedom).",
+        f"{a} and {b} are ruled out together {test.ratio:.2f} times as often as sets chosen at "
+        "random would have it ({p} over all pairs): whoever rules out has preferences, which every "
+        "approach here assumes away.",
+    )
     numbers = {
-        "p": test.pooled.p,
-        "statistic": test.pooled.statistic,
-        "freedom": test.pooled.freedom,
+        **found.numbers,
         "rows": int(np.count_nonzero(part.sizes)),
         "by_size": {str(size): one.p for size, one in test.by_size.items()},
         "pair": [str(sets.classes[place]) for place in test.pair],
         "ratio": test.ratio,
         "z": test.z,
     }
-    if test.pooled.p >= WRONG:
-        message = (
-            "Two classes are ruled out together as often as sets chosen at random would have it "
-            f"({shown_p(test.pooled.p)}, {test.pooled.freedom} degrees of freedom)."
-        )
-        return Finding("fine", "pairs", message, numbers)
-    a, b = (brief(sets.classes[place]) for place in test.pair)
-    message = (
-        f"{a} and {b} are ruled out together {test.ratio:.2f} times as often as sets chosen at "
-        f"random would have it ({shown_p(test.pooled.p)} over all pairs): whoever rules out has "
-        "preferences, which every approach here assumes away."
-    )
-    return Finding("warning", "pairs", message, numbers)
+    return Finding(found.level, found.name, found.message, numbers)
 
 
-def _same(test: Test | None) -> Iterator[Finding]:
-    """Test whether the size depends on the class."""
-    if test is None:
-        return
-    numbers = {"p": test.p, "statistic": test.statistic, "freedom": test.freedom}
-    if test.p >= WRONG:
-        message = f"Small and large sets tell of the same class shares ({shown_p(test.p)})."
-        yield Finding("fine", "sizes and classes", message, numbers)
+# ---------------------------------------------------------------------- true labels
+
+
+def _truth(sets: LabelSets, labels: Any, file: Path | None) -> Iterator[Finding]:
+    """Count the rows that rule out the truth; test the choice among the wrong classes."""
+    truth, k, n = encode(labels, sets.classes, "labels"), len(sets.classes), len(sets)
+    if len(truth) != n:
+        raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
+    wrong = sets.packed[np.arange(n), truth // 8] >> (truth % 8).astype(np.uint8) & 1 == 1
+    bad = np.flatnonzero(wrong)
+    numbers = {"rows": len(bad), "rate": len(bad) / max(n, 1), "first": bad[:_NAMED].tolist()}
+    if not len(bad):
+        yield Finding("fine", "true class", "No row rules out its true class.", numbers)
     else:
         message = (
-            f"Small and large sets tell of different class shares ({shown_p(test.p)}): how much "
-            "is ruled out depends on the class, or preferences depend on the size."
+            f"{len(bad):,} of {n:,} rows ({_percent(len(bad) / n)}) rule out their true class: "
+            f"{_rows(bad, file)}."
         )
-        yield Finding("warning", "sizes and classes", message, numbers)
+        yield Finding("warning", "true class", message, numbers)
+    if k > MANY:
+        return
+    good = np.flatnonzero(~wrong & (sets.sizes > 0))
+    good = good[some_rows(sets[good])]
+    part, code = sets[good], truth[good]
+    rows, sums, squares = (
+        np.asarray(np.bincount(code, part.sizes**power, k), np.float64) for power in (0, 1, 2)
+    )
+    test = given_truth(count_by_truth(part, code), rows, sums, squares)
+    if test is not None:
+        yield _tested(
+            "wrong classes",
+            test,
+            "Given the truth, all wrong classes are ruled out alike ({p}).",
+            "Given the truth, some wrong classes are ruled out more often than others ({p}): "
+            "approaches assume that they are not.",
+        )
 
 
-_EXCESS = 4.0  # standard deviations above what ruled-out classes allow
-_ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
+# ---------------------------------------------------------------------- the features
 
 
-def _look_at_columns(
-    sets: LabelSets, x: NDArray[Any] | None, features: Sequence[str]
-) -> list[Finding]:
-    """Return what the features say; without them, only whether sets look like true labels."""
+def _columns(
+    sets: LabelSets, x: NDArray[Any] | None, features: Sequence[str], file: Path | None
+) -> Iterator[Finding]:
+    """Say what the features say; without them, only whether sets look like true labels."""
     if x is None or not x.size:
-        return list(_single(sets))
+        yield from _single(sets)
+        if x is not None and len(x):
+            message = "There are no features: sets can be checked, but nothing can be trained."
+            yield Finding("warning", "features", message, {"columns": 0})
+        return
     flat = np.asarray(x, np.float32).reshape(len(x), -1)
-    return [*_meaning(sets, flat), *_constant(flat, features), *_equal(sets, flat)]
+    yield from _meaning(sets, flat)
+    yield from _constant(flat, features)
+    yield from _equal(sets, flat, file)
 
 
 def _single(sets: LabelSets) -> Iterator[Finding]:
@@ -391,13 +438,15 @@ def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
     if found is None:
         yield from _single(sets)
         return
-    rate, most, z = found
+    rate, most, z, rows = found
     message = (
-        f"The features point to a class that is listed in {percent(rate)} of unseen rows; "
-        f"sets of ruled-out classes chosen at random allow up to {percent(most)}."
+        f"The features point to a class that is listed in {_percent(rate)} of {rows:,} unseen "
+        f"rows; sets of ruled-out classes chosen at random allow up to {_percent(most)}"
     )
     if z >= _EXCESS:
-        message += _suspicion(sets, surely=rate > (1 + most) / 2)
+        message += f". {_suspicion(sets, surely=rate > (1 + most) / 2)}"
+    else:
+        message += "; the difference may be chance." if rate > most else "."
     level: Level = "warning" if z >= _EXCESS else "fine"
     yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z})
 
@@ -405,19 +454,19 @@ def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
 def _suspicion(sets: LabelSets, surely: bool) -> str:
     if not surely:
         return (
-            " Either the sets list what examples may be, or whoever rules out prefers some "
+            "Either the sets list what examples may be, or whoever rules out prefers some "
             "classes by what they see."
         )
     if (sets.sizes == 1).all():
         return (
-            " They seem to list what examples are: give true labels as such, with --label or "
+            "They seem to list what examples are: give true labels as such, with --label or "
             "LabelSets.from_labels."
         )
-    return " They seem to list what examples may be: use LabelSets.from_candidates."
+    return "They seem to list what examples may be: use LabelSets.from_candidates."
 
 
-def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, float] | None:
-    """Return how often the nearest mean is listed, the most allowed, and the excess in errors."""
+def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, float, int] | None:
+    """Return how often the nearest mean is listed, the most allowed, the excess, and the rows."""
     rng, k = np.random.default_rng(0), len(sets.classes)
     rows = rng.permutation(np.flatnonzero(sets.sizes))[:_ROWS]
     if len(rows) < 40 or k < 3:
@@ -436,21 +485,18 @@ def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, f
     variance = float((bound * (1 - bound)).sum())
     if variance == 0:
         return None
-    return (
-        float(hit.mean()),
-        float(bound.mean()),
-        float((hit.sum() - bound.sum()) / np.sqrt(variance)),
-    )
+    excess = float((hit.sum() - bound.sum()) / np.sqrt(variance))
+    return float(hit.mean()), float(bound.mean()), excess, len(hit)
 
 
 def _constant(x: NDArray[np.float32], features: Sequence[str]) -> Iterator[Finding]:
     """Name columns that never change, and columns that count the rows."""
     if len(x) < 2:
         return
-    same = np.flatnonzero(x.min(0) == x.max(0))
-    if len(same):
-        message = f"{_named(same, features, x.shape[1])} the same value in every row."
-        yield Finding("note", "constant columns", message, {"columns": same.tolist()})
+    steady = np.flatnonzero(x.min(0) == x.max(0))
+    if len(steady):
+        message = f"{_named(steady, features, x.shape[1])} the same value in every row."
+        yield Finding("note", "constant columns", message, {"columns": steady.tolist()})
     steps = np.flatnonzero(x[1] - x[0] == 1)
     counting = steps[(np.diff(x[:, steps], axis=0) == 1).all(0)] if len(x) > 9 else steps[:0]
     if len(counting):
@@ -462,12 +508,10 @@ def _named(places: NDArray[np.intp], features: Sequence[str], d: int) -> str:
     if len(places) > 5 or not features:
         return f"{len(places):,} of {d:,} columns hold"
     names = ", ".join(repr(features[place]) for place in places)
-    return f"{'Column' if len(places) == 1 else 'Columns'} {names} hold" + (
-        "s" if len(places) == 1 else ""
-    )
+    return f"Column {names} holds" if len(places) == 1 else f"Columns {names} hold"
 
 
-def _equal(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
+def _equal(sets: LabelSets, x: NDArray[np.float32], file: Path | None) -> Iterator[Finding]:
     """Count equal rows, and find those whose sets leave no class together."""
     order, starts = equal_rows(x)
     if not len(starts):
@@ -483,73 +527,15 @@ def _equal(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
         group = np.sort(np.split(order, starts[1:])[first])
         message = (
             f"{len(bad):,} group(s) of rows with the same features rule out every class together, "
-            f"such as rows {', '.join(map(str, group[:3].tolist()))}"
-            f"{', …' if len(group) > 3 else ''}: some of them are wrong."
+            f"such as {_rows(group, file)}: some of them are wrong."
         )
-        yield Finding(
-            "warning", "contradictions", message, {"groups": len(bad), "first": group[:9].tolist()}
-        )
-
-
-def _look_at_truth(sets: LabelSets, labels: Any) -> list[Finding]:
-    """Count the rows that rule out the truth; test the choice among the wrong classes."""
-    truth = encode(labels, sets.classes, "labels")
-    if len(truth) != len(sets):
-        raise DataError(f"{len(truth)} labels for {len(sets)} sets", "give one label per row")
-    wrong = sets.packed[np.arange(len(sets)), truth // 8] >> (truth % 8).astype(np.uint8) & 1 == 1
-    return [_errors(wrong), *_choice(sets, truth, wrong)]
-
-
-def _errors(wrong: NDArray[np.bool_]) -> Finding:
-    count, n = int(wrong.sum()), len(wrong)
-    numbers = {"rows": count, "rate": count / max(n, 1)}
-    if not count:
-        return Finding("fine", "true class", "No row rules out its true class.", numbers)
-    message = (
-        f"{count:,} of {n:,} rows ({percent(count / n)}) rule out their true class, the first of "
-        f"them is row {int(np.argmax(wrong))}."
-    )
-    return Finding("warning", "true class", message, numbers)
-
-
-def _choice(sets: LabelSets, truth: NDArray[np.intp], wrong: NDArray[np.bool_]) -> list[Finding]:
-    """Test whether all wrong classes are ruled out equally often, among the rows that can be."""
-    k = len(sets.classes)
-    if k > MANY:
-        return []
-    good = np.flatnonzero(~wrong & (sets.sizes > 0))
-    good = good[some_rows(sets[good])]
-    part, code = sets[good], truth[good]
-    rows, sums, squares = (_sums(code, part.sizes**power, k) for power in (0, 1, 2))
-    test = given_truth(count_by_truth(part, code), rows, sums, squares)
-    if test is None:
-        return []
-    numbers = {"p": test.p, "statistic": test.statistic, "freedom": test.freedom}
-    if test.p >= WRONG:
-        message = f"Given the truth, all wrong classes are ruled out alike ({shown_p(test.p)})."
-        return [Finding("fine", "wrong classes", message, numbers)]
-    message = (
-        f"Given the truth, some wrong classes are ruled out more often than others "
-        f"({shown_p(test.p)}): approaches assume that they are not."
-    )
-    return [Finding("warning", "wrong classes", message, numbers)]
-
-
-def _sums(code: NDArray[np.intp], values: NDArray[np.intp], k: int) -> NDArray[np.float64]:
-    """Add up the values of the rows of each true class."""
-    return np.asarray(np.bincount(code, values, k), np.float64)
+        numbers = {"groups": len(bad), "first": group[:9].tolist()}
+        yield Finding("warning", "contradictions", message, numbers)
 
 
 def equal_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group the rows that occur more than once.
+    """Return the rows that have an equal, group by group, and where each group starts.
 
-    Returns
-    -------
-    order, starts
-        The rows that have an equal, group by group, and where each group starts among them.
-
-    Examples
-    --------
     >>> equal_rows(np.array([[1, 2], [0, 0], [1, 2], [3, 4]], np.float32))
     (array([0, 2]), array([0]))
     """
