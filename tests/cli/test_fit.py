@@ -195,3 +195,12 @@ def test_a_terminal_sees_a_bar(
 def test_the_model_of_the_other_tests_is_good() -> None:
     model, _ = trained()
     assert load(model).score(X, np.array(NAMES)[Y]) > 0.5
+
+
+def test_a_long_fit_is_announced_and_a_short_one_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    from ruleout.cli.fit import expecting
+
+    expecting("cpu")(59)
+    assert capsys.readouterr().err == ""
+    expecting("cpu")(4 * 86400)
+    assert capsys.readouterr().err == "This will take about 96 h 00 min on cpu.\n"

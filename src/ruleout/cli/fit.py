@@ -141,7 +141,7 @@ def fit(
         target, weight = table.labels if label else table.sets, None
     clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
     with as_notes(), watching() as progress:
-        clf.fit(table.x, target, weight, progress=progress)
+        clf.fit(table.x, target, weight, progress=progress, expect=expecting(device))
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
 
@@ -189,6 +189,18 @@ def watching() -> Iterator[Progress]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield call
+
+
+def expecting(device: str) -> Callable[[float], None]:
+    """Return a function that says how long a fit will take, where that is more than a minute."""
+
+    def call(seconds: float) -> None:
+        if seconds > 60:
+            from ruleout.report.formats import duration
+
+            typer.echo(f"This will take about {duration(seconds)} on {device}.", err=True)
+
+    return call
 
 
 def _lines() -> Progress:

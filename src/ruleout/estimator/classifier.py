@@ -36,7 +36,14 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import PAPER_GRID, GridFit, State, configurations, fit_grid
+from ruleout.training import (
+    PAPER_GRID,
+    GridFit,
+    State,
+    configurations,
+    estimate_seconds,
+    fit_grid,
+)
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.nets import dense_layers
@@ -48,6 +55,7 @@ Array = NDArray[np.float64]
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 _EPOCHS, _STEPS = 100, 2000
+_WITH_CHOICE = 1.25  # times the grid: judging, and training the choice on all rows
 
 
 class Judged(NamedTuple):
@@ -237,7 +245,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     # ------------------------------------------------------------------ learning
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, progress: Progress | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        progress: Progress | None = None,
+        expect: Callable[[float], None] | None = None,
     ) -> Self:
         """Train on what was ruled out.
 
@@ -255,6 +269,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             where it falls into a batch.
         progress
             Called after every epoch with what is being trained, epochs done, and epochs in all.
+        expect
+            Called before training with about how many seconds it will take, at most.
         """
         data = self._training_data(X, y, sample_weight, reset=True)
         options = self._engine_options(X, data)
@@ -262,6 +278,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         seed = _seed(self.random_state)
         options |= {"grid": self._grid(), "seed": seed}
         choosing = self._choosing()
+        if expect is not None:
+            seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
+            expect(_WITH_CHOICE * seconds if choosing else seconds)
         tell = progress or (_print_tenths() if self.verbose else None)
         options["progress"] = _stages(tell, len(options["grid"]) if choosing else 0)
         found = search(data.x, [data.trial], **choosing, **options) if choosing else None

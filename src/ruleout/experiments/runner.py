@@ -29,7 +29,7 @@ from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import InputError
 from ruleout.methods import approach
 from ruleout.selection import Search, refit_chosen, search, set_aside, split
-from ruleout.training import GridFit, Trial, Watch, configurations, fit_grid
+from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds
 
 
 def run(
@@ -346,7 +346,6 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-_STEPS = 20  # of a probe
 _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 
 
@@ -407,35 +406,12 @@ def _rates(records: Sequence[Record], device: str) -> dict[tuple[str, str, int],
 
 
 def _probe(spec: Spec, device: str | None) -> float:
-    """Time a few steps; return seconds per unit of cost.
-
-    Linear models are timed as they train, the whole grid at once. Of larger ones, which gain
-    little from that, one is timed, and stands for all.
-    """
+    """Time a few steps; return seconds per unit of cost."""
     plain = replace(spec, approach="log")
     data = prepare(plain)
-    whole = spec.model == "linear"
-    rows = min((_STEPS if whole else 4) * spec.batch_size, len(data.trials[0].sets))
-    some = np.arange(rows)
-    trials = [Trial(t.sets[some], _of(t)[some], seed=t.seed) for t in data.trials]
-    grid = configurations(spec.values)
-    times = 1 if whole else len(grid) * len(trials)
-
-    def seconds(epochs: int) -> float:
-        began = time.perf_counter()
-        fit_grid(
-            data.x, trials if whole else trials[:1], approach=plain.runs, model=spec.model,
-            grid=grid if whole else grid[:1], epochs=epochs, batch_size=spec.batch_size,
-            shape=data.shape, device=device, precision=spec.precision,
-        )  # fmt: skip
-        return time.perf_counter() - began
-
-    seconds(1)  # the first run also loads what others find loaded
-    first = seconds(1)
-    epoch = max(seconds(3) - first, 0.0) / 2 or first
-    share = len(data.trials[0].sets) / rows
-    return _BESIDES * times * epoch * spec.epochs * share / cost(plain)
-
-
-def _of(trial: Trial) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    return np.arange(len(trial.sets)) if trial.rows is None else np.asarray(trial.rows)
+    seconds = estimate_seconds(
+        data.x, data.trials, approach=plain.runs, model=spec.model, grid=spec.values,
+        epochs=spec.epochs, batch_size=spec.batch_size, shape=data.shape, device=device,
+        precision=spec.precision,
+    )  # fmt: skip
+    return _BESIDES * seconds / cost(plain)

@@ -7,6 +7,7 @@ from ruleout.training.grid_fit import GridFit, State, fingerprint
 from ruleout.training.grids import PAPER_GRID, configurations
 from ruleout.training.optimizers import OPTIMIZERS, OptimizerKind, register_optimizer
 from ruleout.training.stack import Stopping
+from ruleout.training.timing import estimate_seconds
 from ruleout.training.watches import Watch, hits
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Trial",
     "Watch",
     "configurations",
+    "estimate_seconds",
     "fingerprint",
     "fit_grid",
     "hits",
