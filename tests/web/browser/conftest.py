@@ -29,12 +29,12 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Site]]:
+def serve(tmp_path: Path, quick_folder: Path) -> Iterator[Callable[..., Site]]:
     """Serve a project on SQLite; settings by name."""
     with ExitStack() as stack:
 
         def start(items: Any = 8, url: str | None = None, **settings: Any) -> Site:
-            address = url or f"sqlite:///{tmp_path / 'project.sqlite'}"
+            address = url or f"sqlite:///{quick_folder / 'project.sqlite'}"
             return stack.enter_context(served(address, tmp_path, items, **settings))
 
         yield start

@@ -31,12 +31,12 @@ def _unsent(page: Page, words: str) -> None:
     expect(page.locator("#unsent")).to_have_text(words)
 
 
-def _wait_for(page: Page, holds: Callable[[], bool]) -> None:
+def _until(page: Page, sent: list[str], count: int) -> None:
     for _ in range(500):
-        if holds():
+        if len(sent) >= count:
             return
         page.wait_for_timeout(10)
-    raise AssertionError("waited in vain")
+    raise AssertionError(f"sent {len(sent)} times, not {count}")
 
 
 def _send_now(page: Page) -> None:
@@ -121,7 +121,7 @@ def test_what_only_looks_like_an_acknowledgement_is_none(serve: Serve, label: La
     for number in (1, 2, 3):
         _unsent(page, "1 answer not sent yet.")
         page.get_by_role("button", name="Try now").click()
-        _wait_for(page, lambda number=number: len(sent) > number)
+        _until(page, sent, number + 1)
     assert list(site.store.log()) == []
     page.unroute("**/api/answer")
     _send_now(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pytest
 from web.service.site import Site
@@ -14,11 +14,11 @@ MakeSite: TypeAlias = Callable[..., Site]
 
 
 @pytest.fixture
-def make_site(tmp_path: Path) -> Iterator[MakeSite]:
+def make_site(tmp_path: Path, quick_folder: Path) -> Iterator[MakeSite]:
     """Make a site on SQLite; options by name."""
     with ExitStack() as stack:
         yield lambda **more: stack.enter_context(
-            Site(f"sqlite:///{tmp_path / 'project.sqlite'}", tmp_path, **more)
+            Site(f"sqlite:///{quick_folder / 'project.sqlite'}", tmp_path, **more)
         )
 
 
@@ -33,10 +33,3 @@ def any_site(url: str, tmp_path: Path) -> Iterator[Site]:
     """A site on SQLite, then one on PostgreSQL."""
     with Site(url, tmp_path) as made:
         yield made
-
-
-@pytest.fixture
-def make_any_site(url: str, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Make a site on SQLite, then one on PostgreSQL."""
-    with ExitStack() as stack:
-        yield lambda **more: stack.enter_context(Site(url, tmp_path, **more))

@@ -40,7 +40,7 @@ class Site:
     def __init__(
         self, url: str, folder: Path, items: list[Item] | None = None, **more: Any
     ) -> None:
-        self.images = folder / "images"
+        self.url, self.images = url, folder / "images"
         self.images.mkdir(exist_ok=True)
         self.clock = Clock()
         self._stack = ExitStack()

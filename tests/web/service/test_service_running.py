@@ -24,10 +24,9 @@ from ruleout.web.service.server import HeaderTimeout, timed
 
 
 @contextmanager
-def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Serve the project of a folder in a process of its own."""
-    url = f"sqlite:///{folder / 'project.sqlite'}"
-    command = [sys.executable, served_project.__file__, url, str(folder)]
+def process(site: Site) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve a project in a process of its own."""
+    command = [sys.executable, served_project.__file__, site.url, str(site.images)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert running.stdout is not None
@@ -38,11 +37,9 @@ def process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(
-    site: Site, tmp_path: Path, told: signal.Signals
-) -> None:
+def test_it_serves_until_it_is_told_to_stop(site: Site, told: signal.Signals) -> None:
     token = site.store.begin(site.user("Ann"), hours=1)
-    with process(tmp_path) as (running, address), httpx.Client(base_url=address) as client:
+    with process(site) as (running, address), httpx.Client(base_url=address) as client:
         client.cookies.set(site.cookie, token)
         response = client.get("/api/project")
         assert response.json()["user"]["name"] == "Ann"
@@ -56,10 +53,9 @@ def test_it_serves_until_it_is_told_to_stop(
         assert re.fullmatch(line, log)
 
 
-@pytest.mark.usefixtures("site")
-def test_what_is_written_in_two_pieces_does_not_wait(tmp_path: Path) -> None:
+def test_what_is_written_in_two_pieces_does_not_wait(site: Site) -> None:
     """Without TCP_NODELAY each response takes 40 ms."""
-    with process(tmp_path) as (_, address), httpx.Client(base_url=address) as client:
+    with process(site) as (_, address), httpx.Client(base_url=address) as client:
         times = []
         for _ in range(20):
             start = time.perf_counter()

@@ -7,8 +7,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from starlette.responses import Response, StreamingResponse
 
@@ -50,7 +50,7 @@ class Images:
             stream.close()
             raise
 
-    def _image(self, call: Call, item: Item, stream: BinaryIO) -> Response:
+    def _image(self, call: Call, item: Item, stream: BufferedReader) -> Response:
         status = os.fstat(stream.fileno())
         head = stream.read(32)
         kind = image_type(head)
@@ -70,7 +70,7 @@ class Images:
             raise _absent()
         return Response(content, 200, headers, kind)
 
-    def _check(self, item: Item, version: str, head: bytes, stream: BinaryIO) -> None:
+    def _check(self, item: Item, version: str, head: bytes, stream: BufferedReader) -> None:
         """Raise where the file is not the one that the project was made with.
 
         The content is read once; after that, size and time of change tell whether it is the same.
@@ -88,7 +88,7 @@ class Images:
             self._checked.clear()
         self._checked[path] = version
 
-    def _opened(self, item: Item) -> BinaryIO:
+    def _opened(self, item: Item) -> BufferedReader:
         """Open the file of an item, where it is a plain one inside the folder."""
         if self._root is None or item.kind != "image" or not item.path:
             raise _absent()
@@ -101,7 +101,7 @@ class Images:
             raise _absent() from None
 
 
-def _plain_file(path: Path) -> BinaryIO:
+def _plain_file(path: Path) -> BufferedReader:
     """Open a resolved path; what became a link or a pipe since then is refused."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     number = os.open(path, flags | getattr(os, "O_BINARY", 0))
@@ -111,7 +111,7 @@ def _plain_file(path: Path) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-def pieces(stream: BinaryIO, head: bytes, size: int) -> Iterator[bytes]:
+def pieces(stream: BufferedReader, head: bytes, size: int) -> Iterator[bytes]:
     """Yield `size` bytes that begin with `head`, and close the file whatever happens."""
     with stream:
         yield head
