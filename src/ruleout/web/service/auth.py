@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
 import unicodedata
 from collections import Counter
@@ -37,6 +38,8 @@ from ruleout.web.store import Store
 _WRONG = "The name or the password is wrong."
 _USED = "this invite link was used or has run out; ask the lead of the project for another"
 
+_A_YEAR = 365 * 86_400  # seconds
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -46,7 +49,8 @@ class Auth:
 
     def __init__(self, store: Store, options: Options, pages: Pages) -> None:
         self._store, self._options, self._pages = store, options, pages
-        self._cookie = Cookie(store.identity)
+        self._session = Cookie(store)
+        self._device = Cookie(store, "-device", path="/login")
         self._passwords = Passwords(options.hasher)
         self._failures = Delays(
             free=options.free_failures,
@@ -77,24 +81,28 @@ class Auth:
     async def login(self, call: Call) -> Response:
         """Begin a session for who knows the password; a failure does not say what was wrong.
 
-        Failures count for a name from an address, so that nobody locks others out by failing in
-        their name, or from their address. Tries of the same name and address wait for each other,
-        so that guessing many at once is no faster.
+        Failures count for a name from an address, and apart from those for browsers that have
+        been logged in under the name: so nobody locks others out by failing in their name, or
+        from their address. Tries that count together wait for each other, so that guessing many
+        at once is no faster.
         """
         name, password = call.form.get("name", ""), call.form.get("password", "")
-        key = folded(name[: LONGEST_NAME + 1]), call.household
         with self._in_line(call.household):
+            user, kept = await to_thread.run_sync(self._kept, name)
+            device = self._device.read(call.scope)
+            familiar = kept is not None and device == _device_of(kept)
+            key = folded(name[: LONGEST_NAME + 1]), "" if familiar else call.household
             async with self._locks.setdefault(key, asyncio.Lock()):
                 if wait := self._failures.wait(key):
                     sentence = f"too many logins failed; wait {wait} s and try again"
                     raise ProblemError("rate", sentence, retry_after=wait)
-                known = await self._passwords.slowly(self._known, name, password)
-                if known is None:
+                fits = await self._passwords.slowly(self._passwords.fits, password, kept)
+                if not fits or user is None or kept is None or user.disabled:
                     self._failures.failed(key)
                     LOG.warning("login of %s from %s failed", one_line(name), one_line(call.peer))
                     return self._login_page(call, name, _WRONG, 401)
                 self._failures.succeeded(key)
-        return await to_thread.run_sync(self._let_in, call, *known)
+        return await self._passwords.slowly(self._renewed, call, user, password, kept)
 
     @contextmanager
     def _in_line(self, address: str) -> Iterator[None]:
@@ -110,16 +118,12 @@ class Auth:
             self._waiting[address] -= 1
             self._waiting = +self._waiting
 
-    def _known(self, name: str, password: str) -> tuple[User, str] | None:
-        """Return who it is and their hash; it takes as long where there is nobody of that name."""
-        user, kept = self._kept(name)
-        fits = self._passwords.fits(password, kept)
-        if not fits or user is None or kept is None or user.disabled:
-            return None
+    def _renewed(self, call: Call, user: User, password: str, kept: str) -> Response:
+        """Let somebody in; a hash of other days is made anew."""
         if self._passwords.is_stale(kept):
             before, kept = kept, self._passwords.hash(password)
             self._store.rehash(user, kept, before=before)
-        return user, kept
+        return self._let_in(call, user, kept)
 
     def _kept(self, name: str) -> tuple[User | None, str | None]:
         if not 1 <= len(name) <= LONGEST_NAME or not storable(name):
@@ -129,14 +133,15 @@ class Auth:
         except RefusedError:  # nobody can have that name
             return None, None
 
-    def _let_in(self, call: Call, user: User, kept: str | None = None) -> Response:
+    def _let_in(self, call: Call, user: User, kept: str) -> Response:
         """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
         if call.token is not None:
             self._store.end(call.token)
         now, hours = self._options.clock(), self._options.session_hours
         token = self._store.begin(user, hours=hours, password_hash=kept, now=now)
         response = RedirectResponse("/", 303)
-        self._cookie.write(response, token, secure=call.origin.startswith("https:"))
+        self._session.write(call, response, token)
+        self._device.write(call, response, _device_of(kept), _A_YEAR)
         return response
 
     # ------------------------------------------------------------------ invites
@@ -168,7 +173,7 @@ class Auth:
     def _joined(self, call: Call, token: str, kept: str) -> Response:
         user = self._store.accept(token, kept, self._options.clock())
         LOG.info("%s from %s chose a password", one_line(user.name), one_line(call.peer))
-        return self._let_in(call, user)
+        return self._let_in(call, user, kept)
 
     def _invited(self, token: str) -> User:
         """Return who was invited. Nobody guesses 256 random bits, so tries are not counted."""
@@ -185,8 +190,13 @@ class Auth:
         assert call.token is not None
         self._store.end(call.token)
         response = RedirectResponse("/login", 303)
-        self._cookie.clear(response, secure=call.origin.startswith("https:"))
+        self._session.write(call, response, "", 0)
         return response
+
+
+def _device_of(kept: str) -> str:
+    """What tells a browser that was logged in: made of the hash, it ends with the password."""
+    return hmac.new(kept.encode(), b"ruleout device", "sha256").hexdigest()
 
 
 def _fault(password: str, again: str) -> str | None:

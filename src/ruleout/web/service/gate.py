@@ -226,11 +226,11 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 class Cookie:
-    """The session's cookie of one project; cookies know no ports, so the name says which."""
+    """A cookie of one project; cookies know no ports, so the name says which."""
 
-    def __init__(self, identity: str) -> None:
-        self.name = f"ruleout-{identity[:8]}"
-        self._start = f"{self.name}=".encode()
+    def __init__(self, store: Store, suffix: str = "", path: str = "/") -> None:
+        self._name, self._path = f"ruleout-{store.identity[:8]}{suffix}", path
+        self._start = f"{self._name}=".encode()
 
     def read(self, scope: Scope) -> str | None:
         """Return the token that the request carries; two are as good as none."""
@@ -245,14 +245,12 @@ class Cookie:
             return None
         return str(found[0], "ascii")
 
-    def write(self, response: Response, token: str, *, secure: bool) -> None:
-        """Give a browser its session, until it is closed."""
+    def write(self, call: Call, response: Response, token: str, seconds: int | None = None) -> None:
+        """Give it to a browser, for some seconds (None: until it is closed; 0: take it back)."""
         response.set_cookie(
-            self.name, token, path="/", httponly=True, samesite="strict", secure=secure
-        )
-
-    def clear(self, response: Response, *, secure: bool) -> None:
-        response.delete_cookie(self.name, path="/", httponly=True, samesite="strict", secure=secure)
+            self._name, token, seconds, path=self._path, httponly=True, samesite="strict",
+            secure=call.origin.startswith("https:"),
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- the gate
@@ -271,7 +269,7 @@ class Gate:
         assert endpoints.keys() == ACCESS.keys()
         self._store, self._options, self._failed = store, options, failed
         self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
-        self._cookie = Cookie(store.identity)
+        self._cookie = Cookie(store)
         self._body_bytes = body_bytes(len(store.settings.classes))
         self._sessions = Batcher(self._looked_up, lanes=2)
         self._requests = Buckets(
