@@ -7,24 +7,16 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import typer
 from typer.testing import CliRunner, Result
 
 import ruleout as ro
-from ruleout.cli.evaluate import evaluate
-from ruleout.cli.fit import fit
-from ruleout.cli.predict import predict
-from ruleout.cli.resolve import resolve
+from ruleout.cli import app
 
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 QUICK = ["--grid", "none", "--learning-rate", "0.1", "--epochs", "5"]
 _DIGITS = ro.datasets.load("digits")
 X, Y = _DIGITS.x_train[:200], _DIGITS.y_train[:200]
 SETS = ro.LabelSets(ro.draw(Y, classes=10, seed=0).excluded, NAMES)
-
-app = typer.Typer(pretty_exceptions_enable=False)
-for command in (fit, predict, evaluate, resolve):
-    app.command()(command)
 
 
 def run(*arguments: object) -> Result:

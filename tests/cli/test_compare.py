@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from pathlib import Path
@@ -10,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from rich.console import Console
 from typer.testing import CliRunner
 
 import ruleout as ro
-from ruleout.cli.compare import compare, watching
+from ruleout.cli import app as everything
+from ruleout.cli.compare import compare
 
 app = typer.Typer()
 app.command()(compare)
@@ -123,18 +122,9 @@ def test_a_folder_that_cannot_be_made_fails_before_training(data: Path, tmp_path
     assert "log" not in text
 
 
-def test_a_terminal_gets_a_bar_with_the_time_left() -> None:
-    screen = io.StringIO()
-    with watching(Console(file=screen, force_terminal=True, width=80)) as progress:
-        progress(0.25, "log")
-        progress(0.5, "exp")
-    assert "exp" in screen.getvalue()
-    assert "50 %" in screen.getvalue()
-
-
-def test_elsewhere_each_approach_gets_a_line() -> None:
-    screen = io.StringIO()
-    with watching(Console(file=screen, width=80)) as progress:
-        for done, name in ((0.0, "log"), (0.2, "log"), (0.5, "exp")):
-            progress(done, name)
-    assert screen.getvalue() == "  0 %  log\n 50 %  exp\n"
+def test_progress_is_told_on_stderr(data: Path, tmp_path: Path) -> None:
+    words = ["compare", data, "--excluded", "not", "--ignore", "kind", *QUICK, "--out", tmp_path]
+    result = CliRunner().invoke(everything, [str(word) for word in words])
+    assert "  0 %  log\n 50 %  exp\n" in result.stderr
+    assert "0 %  log" not in result.stdout
+    assert "Report: " in result.stdout

@@ -120,8 +120,8 @@ BAD: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "second row": ("a.csv", "item,annotator,kind,proposed\n0.png,Ann,no,cat\n0.png,,no,cat\n", (), "a.csv, line 3, column 'annotator': the annotator is blank; say who answered"),
     "no JSON": ("a.json", "{", (), "a.json: this is not valid JSON; fix or remove it"),
     "no tasks": ("a.json", "{}", (), "a.json: the file is not a list of tasks; export as JSON from Label Studio"),
-    "several": ("a.json", studio(("0.png", ["cat", "dog"])), (), "a.json, row 0: 2 classes are chosen, 'cat', 'dog'; say with --meaning whether they are candidates or excluded"),
-    "controls": ("a.json", json.dumps([{"data": {"image": "0.png"}, "annotations": [{"result": [choice(["cat"]), choice(["x"], "other")]}]}]), (), "a.json: there are 2 sets of choices, 'kind', 'other'; say with --control which one holds the classes"),
+    "several": ("a.json", studio(("0.png", ["cat", "dog"])), (), "a.json, row 0: 2 classes are chosen, 'cat', 'dog'; say whether they are candidates or excluded, with --meaning"),
+    "controls": ("a.json", json.dumps([{"data": {"image": "0.png"}, "annotations": [{"result": [choice(["cat"]), choice(["x"], "other")]}]}]), (), "a.json: there are 2 sets of choices, 'kind', 'other'; name the one that holds the classes with --control"),
     "key": ("a.json", studio(("0.png", ["cat"])), ("--key", "img"), "a.json, row 0: data has no key 'img'; did you mean 'image'?"),
     "wrong kind of file": ("a.csv", studio(("0.png", ["cat"])), ("--from", "label-studio"), ""),
 }  # fmt: skip

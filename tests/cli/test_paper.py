@@ -20,8 +20,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ruleout import experiments
-from ruleout.cli import progress
-from ruleout.cli.paper import paper
+from ruleout.cli.paper import _run, paper
 from ruleout.datasets import Dataset
 from ruleout.datasets.registry import find
 from ruleout.experiments import Ledger, gather, plan, runner
@@ -348,7 +347,7 @@ def test_a_terminal_gets_a_bar(computing: Callable[..., None], monkeypatch: Any)
     console = Console(file=screen, force_terminal=True, width=100)
     monkeypatch.setattr("rich.console.Console", lambda **_: console)
     specs = plan_of()[:3]
-    progress.following(Path("a.sqlite"), specs, device="cpu", workers=1)
+    _run(Path("a.sqlite"), specs, device="cpu", workers=1)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert "3 cells: 0 in the ledger, 3 to run" in text
     assert "3 of 3 cells" in text
@@ -358,7 +357,7 @@ def test_a_terminal_gets_a_bar(computing: Callable[..., None], monkeypatch: Any)
 def test_elsewhere_each_cell_gets_a_line(computing: Callable[..., None], capsys: Any) -> None:
     computing(partial(noting, notes="../notes"))
     specs = plan_of()[:2]
-    progress.following(Path("a.sqlite"), specs, device="cpu", workers=1)
+    _run(Path("a.sqlite"), specs, device="cpu", workers=1)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "2 cells: 0 in the ledger, 2 to run"
     found = record(specs[0])

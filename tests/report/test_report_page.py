@@ -168,9 +168,3 @@ def test_write_keeps_a_link_and_the_rights_of_the_file(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert "new" in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o640
-
-
-def test_reports_never_load_torch_or_matplotlib() -> None:
-    code = "import sys, ruleout.report; print(sorted({'torch', 'matplotlib'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -171,7 +171,7 @@ BAD_EXPORTS: list[tuple[Any, str]] = [
     ),
     (
         [task("dog.png", annotation("cat", "dog"))],
-        "export.json, row 0: 2 classes are chosen, 'cat', 'dog'; say with meaning=... whether",
+        "export.json, row 0: 2 classes are chosen, 'cat', 'dog'; say whether they",
     ),
     ([task("dgo.png", annotation("cat"))], "export.json, row 0: no item matches ['dgo.png']; did"),
     ([task([1], annotation("cat"))], "export.json, row 0: no item matches [[1]]; check the export"),

@@ -17,9 +17,8 @@ from ruleout.cli.evaluate import evaluate
 from ruleout.cli.fit import fit
 from ruleout.cli.label import label
 from ruleout.cli.paper import paper
-from ruleout.cli.predict import predict
+from ruleout.cli.predict import predict, resolve
 from ruleout.cli.report import report
-from ruleout.cli.resolve import resolve
 
 __all__ = ["app"]
 

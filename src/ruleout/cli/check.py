@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from ruleout.cli.common import (
-    ClassList,
-    Data,
-    ExcludedNeeded,
-    Features,
-    Ignore,
-    Label,
-    LabelsFile,
-    Size,
-    Unlabelled,
-    friendly,
-    open_table,
-)
+from ruleout.cli import options
+from ruleout.cli.common import Source, friendly
 
 if TYPE_CHECKING:
     from ruleout.datasets import Findings, Table
-
-__all__ = ["check"]
 
 _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
 
 @friendly()
 def check(
-    data: Data,
-    excluded: ExcludedNeeded,
-    label: Label = None,
-    features: Features = None,
-    ignore: Ignore = None,
-    classes: ClassList = None,
-    labels_file: LabelsFile = None,
-    size: Size = None,
-    unlabelled: Unlabelled = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    data: options.Data,
+    excluded: options.ExcludedNeeded,
+    label: options.Label = None,
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    classes: options.ClassList = None,
+    labels_file: options.LabelsFile = None,
+    size: options.Size = None,
+    unlabelled: options.Unlabelled = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Look for what is wrong with data before training on it.
 
@@ -50,18 +37,8 @@ def check(
     """
     from ruleout.datasets import inspect
 
-    table = open_table(
-        data,
-        excluded=excluded,
-        label=label,
-        features=features,
-        ignore=ignore,
-        classes=classes,
-        labels_file=labels_file,
-        size=size,
-        unlabelled=unlabelled,
-        featureless=True,
-    )
+    source = Source(data, excluded, label, features, ignore, classes, labels_file, size, unlabelled)
+    table = source.table(featureless=True)
     assert table.sets is not None  # asked for above
     file = table.source if table.source.is_file() else None
     found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)

@@ -1,100 +1,42 @@
-"""What commands share: options for data, reading it, and errors as one sentence."""
+"""What commands share: errors as one sentence, notes, and the one way to open data."""
 
 from __future__ import annotations
 
-import csv
 import errno
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from ruleout.cli.options import parse_classes, parse_names, parse_size
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
-
-_EXCLUDED = typer.Option(
-    "--excluded",
-    metavar="COLUMN",
-    help="The column of what was ruled out: class names separated by |, or lists.",
-)
-_LABEL = typer.Option("--label", metavar="COLUMN", help="The column of the true labels.")
-
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA", help=".csv, .tsv, .parquet, .jsonl, .npz, or a folder of images."
-    ),
-]
-DataOrProject = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        help=".csv, .tsv, .parquet, .jsonl, .npz, a folder of images, or a labelling project.",
-    ),
-]
-Excluded = Annotated[str | None, _EXCLUDED]
-ExcludedNeeded = Annotated[str, _EXCLUDED]
-Label = Annotated[str | None, _LABEL]
-LabelNeeded = Annotated[str, _LABEL]
-Features = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--features",
-        metavar="A,B,…",
-        help="Exactly these columns are features. By default all that hold numbers.",
-    ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option("--ignore", metavar="A,B,…", help="These columns are no features."),
-]
-ClassList = Annotated[
-    str | None,
-    typer.Option(
-        "--classes",
-        metavar="A,B,…",
-        help="All class names, their number, or a text file with one name per line. "
-        "By default those in the data.",
-    ),
-]
-LabelsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels-file",
-        metavar="FILE",
-        help="For a folder of images: the table whose column 'file' names them. "
-        "By default labels.csv in the folder.",
-    ),
-]
-Size = Annotated[
-    str | None,
-    typer.Option("--size", metavar="HxW", help="Resize images to this height and width."),
-]
-FeaturesFrom = Annotated[
-    Path | None,
-    typer.Option(
-        "--features-from",
-        metavar="FILE",
-        help="For a labelling project: take features from this table, whose column 'item' names "
-        "the items, instead of from images or cells.",
-    ),
-]
-Unlabelled = Annotated[
-    bool, typer.Option("--unlabelled", help="Accept rows that rule nothing out.")
-]
+#: Packages of the extra ``label``.
+_EXTRA = {"alembic", "argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
+_REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EACCES: "check the permissions",
+    errno.EPERM: "check the permissions",
+    errno.EROFS: "write somewhere else",
+    errno.ENOENT: "check the name",
+}
 
 
 @contextmanager
 def friendly() -> Iterator[None]:
     """Turn what is wrong with the input into one sentence and exit code 1; also a decorator.
 
-    Usage errors keep their exit code 2, and a reader that closes the pipe is no error.
+    Usage errors keep their exit code 2, and a reader that closes the pipe is not an error.
 
     Examples
     --------
@@ -111,57 +53,32 @@ def friendly() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise typer.Exit(0) from None
-    except (ValueError, OSError, MemoryError) as error:
-        typer.echo(f"ruleout: {_sentence(error)}", err=True)
+    except (ValueError, OSError, MemoryError, ModuleNotFoundError, RuntimeError) as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
+        typer.echo(f"ruleout: {sentence}", err=True)
         raise typer.Exit(1) from None
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception) -> str | None:
+    """Say what is wrong with the input; None where it is not the input that is at fault."""
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; give fewer rows or smaller images"
+    if isinstance(error, ModuleNotFoundError):
+        name = (error.name or "").split(".")[0]
+        problem = f"labelling needs the package {name}, which is not installed"
+        return f"{problem}; run pip install 'ruleout[label]'" if name in _EXTRA else None
+    if isinstance(error, RuntimeError):
+        web = sys.modules.get("ruleout.web")
+        return str(error) if web and isinstance(error, web.UnavailableError) else None
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
-        remedies = {
-            errno.ENOSPC: "free some space",
-            errno.EDQUOT: "free some space",
-            errno.EACCES: "check the permissions",
-            errno.EPERM: "check the permissions",
-            errno.EROFS: "write somewhere else",
-            errno.ENOENT: "check the name",
-        }
         text = error.strerror[0].lower() + error.strerror[1:]
-        return f"{where}{text}; {remedies.get(error.errno or 0, 'check the file')}"
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text.replace("pass unlabelled=True", "give --unlabelled")
-
-
-#: Modules of the extra ``label``.
-_EXTRA = {"alembic", "argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
-
-
-@contextmanager
-def labelling() -> Iterator[None]:
-    """Say in one sentence what is wrong, as `friendly`; an absent extra and database included."""
-    with friendly(), _sentences():
-        yield
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        name = (error.name or "").split(".")[0]
-        if name not in _EXTRA:
-            raise
-        problem = f"labelling needs the package {name}, which is absent"
-        raise ValueError(f"{problem}; run pip install 'ruleout[label]'") from None
-    except RuntimeError as error:
-        from ruleout.web import UnavailableError  # late: it loads SQLAlchemy
-
-        if not isinstance(error, UnavailableError):
-            raise
-        raise ValueError(str(error)) from None
+        return f"{where}{text}; {_REMEDIES.get(error.errno or 0, 'check the file')}"
+    if getattr(error, "argument", None):  # of a function: here it is an option
+        error.argument = f"--{error.argument.partition('=')[0].replace('_', '-')}"  # type: ignore[attr-defined]
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def tell(notes: Sequence[str]) -> None:
@@ -179,179 +96,140 @@ def as_notes() -> Iterator[None]:
         yield
 
 
-def open_table(
-    data: Path,
-    *,
-    features: Sequence[str] | None = None,
-    ignore: Sequence[str] | None = None,
-    classes: str | None = None,
-    size: str | None = None,
-    **options: Any,
-) -> Table:
-    """Read a table from options as the command line gives them, and print its notes.
-
-    `options` go to :func:`ruleout.datasets.read_table` as they are.
-    """
-    from ruleout.datasets import read_table  # late: numpy is enough for --help
-
-    table = read_table(
-        data,
-        features=parse_names(features) if features else None,
-        ignore=parse_names(ignore or ()),
-        classes=parse_classes(classes),
-        size=parse_size(size),
-        **options,
-    )
-    tell(table.notes)
-    return table
-
-
-def note_single(table: Table) -> None:
-    """Say that single classes, which true labels look like, are taken as ruled out."""
-    sets = table.sets
-    if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
-        tell(["every row rules out exactly one class; true labels belong into --label"])
-
-
 def check_folder(place: Path) -> None:
     """Raise where a folder cannot be made; nothing is made yet."""
     while not place.exists() and place != place.parent:
         place = place.parent
     if not place.is_dir():
-        from ruleout.labels.errors import InputError  # late: numpy is not needed for --help
-
-        raise InputError("this is a file", "name a folder with --out", file=place)
+        raise ValueError(f"{place}: this is a file; name a folder with --out")
 
 
-def parse_names(values: Sequence[str]) -> list[str]:
-    """Split options that may be repeated, or hold several names with commas.
+@dataclass(frozen=True)
+class Source:
+    """A table, a folder of images or a labelling project, as the options of a command name it."""
 
-    >>> parse_names(["age,weight", '"a,b"'])
-    ['age', 'weight', 'a,b']
-    """
-    return [name for row in csv.reader(values) for name in row]
+    data: Path
+    excluded: str | None = None
+    label: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] | None = None
+    classes: str | None = None
+    labels_file: Path | None = None
+    size: str | None = None
+    unlabelled: bool = False
+    how: str | None = None
+    features_from: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse options that belong to the other kind of data."""
+        kind, wrong = (
+            "labelling projects",
+            {
+                "--how": self.how,
+                "--features-from": self.features_from,
+            },
+        )
+        if self.project:
+            kind, wrong = (
+                "tables and image folders",
+                {
+                    "--classes": self.classes,
+                    "--labels-file": self.labels_file,
+                    "--unlabelled": self.unlabelled,
+                },
+            )
+        for option, value in wrong.items():
+            if value:
+                raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
 
-def parse_classes(text: str | None) -> int | list[str] | None:
-    """Read ``10``, ``cat,dog``, ``cat|dog``, or the name of a file with one name per line.
+    @property
+    def project(self) -> bool:
+        """Whether it is a project; whoever names a column means a folder of images."""
+        found = (self.data.expanduser() / "project.json").is_file()
+        return found and not self.excluded and not self.label
 
-    >>> parse_classes("10"), parse_classes("cat,dog")
-    (10, ['cat', 'dog'])
-    """
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit():
-        return int(text)
-    if Path(text).is_file():
-        try:
-            lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError:
-            raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
-        return [line.strip() for line in lines if line.strip()]
-    if "|" in text:
-        from ruleout.labels.row_files import split  # late: it loads pyarrow
+    def need_column(self, options: str, given: bool) -> None:
+        """Raise where a table is read and no column was `given`."""
+        if self.project or given:
+            return
+        if not self.data.expanduser().exists():
+            raise ValueError(f"{self.data}: there is no such file or folder; check the path")
+        raise typer.BadParameter(
+            "give one of the two; a labelling project alone needs neither", param_hint=options
+        )
 
-        return split(text)
-    return [name.strip() for name in parse_names([text])]
+    def table(self, **more: Any) -> Table:
+        """Read a table or images, and print the notes; `more` goes to ``read_table``."""
+        from ruleout.datasets import read_table  # late: numpy is enough for --help
 
+        told: dict[str, Any] = {
+            "features": parse_names(self.features) if self.features else None,
+            "classes": parse_classes(self.classes),
+            "size": parse_size(self.size),
+        }
+        table = read_table(
+            self.data,
+            excluded=self.excluded,
+            label=self.label,
+            ignore=parse_names(self.ignore or ()),
+            labels_file=self.labels_file,
+            unlabelled=self.unlabelled,
+            **(told | more),
+        )
+        tell(table.notes)
+        return table
 
-def parse_size(text: str | None) -> tuple[int, int] | None:
-    """Read ``28x32`` or ``28``.
+    def training_table(self) -> Table:
+        """Read a table to learn from; single classes, which true labels look like, get a note."""
+        table = self.table()
+        sets = table.sets
+        if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
+            tell(["every row rules out exactly one class; true labels belong into --label"])
+        return table
 
-    >>> parse_size("28x32"), parse_size("28")
-    ((28, 32), (28, 28))
-    """
-    if text is None:
-        return None
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) > 2 or not all(part.isascii() and part.isdigit() for part in parts):
-        raise typer.BadParameter(f"{text!r} is not a size; write --size 28x28")
-    return int(parts[0]), int(parts[-1])
-
-
-How = Annotated[
-    str | None,
-    typer.Option(
-        "--how",
-        metavar="intersection|answers|no",
-        help="For a labelling project: learn from what all answers leave possible (the default), "
-        'from every yes and no by the unbiased risk, or from "no" alone as in the paper.',
-    ),
-]
-
-
-def is_project(data: Path, *columns: str | None) -> bool:
-    """Tell a labelling project from a folder of images; whoever names a label column means that."""
-    return not any(columns) and (data.expanduser() / "project.json").is_file()
-
-
-def needs_column(data: Path, options: str) -> Exception:
-    """Return what is wrong where no column was named and the data are no project."""
-    if not data.expanduser().exists():
-        return ValueError(f"{data}: there is no such file or folder; check the path")
-    return typer.BadParameter(
-        "give one of the two; a labelling project alone needs neither", param_hint=options
-    )
-
-
-def check_options(
-    project: bool, *, of_projects: Mapping[str, Any], of_tables: Mapping[str, Any]
-) -> None:
-    """Refuse an option that was given and belongs to the other kind of data."""
-    kind = "tables and image folders" if project else "labelling projects"
-    for option, value in (of_tables if project else of_projects).items():
-        if value:
-            raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
-
-
-def open_lesson(
-    data: Path,
-    how: str | None,
-    source: Path | None,
-    *,
-    features: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-    size: str | None,
-) -> tuple[Table, Any, Any]:
-    """Read what a project teaches: rows, what is known about them, and weights; print the notes."""
-    with labelling(), ExitStack() as stack:
+    def training_data(self) -> tuple[Table, Any, Any]:
+        """Return rows, what is known about them, and their weights."""
+        if not self.project:
+            table = self.training_table()
+            return table, table.labels if self.label else table.sets, None
         from ruleout.learning.training_data import USUAL, read_lesson
         from ruleout.web.project import Project
 
-        found = read_lesson(
-            stack.enter_context(Project.open(data)),
-            how or USUAL,  # type: ignore[arg-type]  # checked there
-            source,
-            features=parse_names(features) if features else None,
-            ignore=parse_names(ignore or ()),
-            size=parse_size(size),
-        )
-    tell(found.notes)
-    return found.table, found.target, found.weight
+        with Project.open(self.data) as project:
+            found = read_lesson(
+                project,
+                self.how or USUAL,  # type: ignore[arg-type]  # checked there
+                self.features_from,
+                features=parse_names(self.features) if self.features else None,
+                ignore=parse_names(self.ignore or ()),
+                size=parse_size(self.size),
+            )
+        tell(found.notes)
+        return found.table, found.target, found.weight
 
+    def with_model(
+        self, model: Path, device: str
+    ) -> tuple[RuleOutClassifier, Table, Review | None]:
+        """Load a model, and read rows, or the items of a project, as it was trained on them."""
+        from ruleout.estimator import load
 
-def open_items(
-    model: Path,
-    data: Path,
-    device: str,
-    source: Path | None,
-    *,
-    features: Sequence[str] | None,
-    ignore: Sequence[str] | None,
-) -> tuple[RuleOutClassifier, Review]:
-    """Load a model, and read all items of a project as it was trained on them."""
-    from ruleout.cli.predict import load_model
-
-    clf, reading, wanted = load_model(model, device, features)
-    with labelling(), ExitStack() as stack:
+        clf = load(model, device=None if device == "cpu" else device)
+        told: dict[str, Any] = {"reading": clf.reading_ or None}
+        names = clf.__dict__.pop("feature_names_in_", None)  # columns are picked by name here
+        if not self.features and not clf.reading_ and names is not None:
+            told["features"] = names.tolist()
+        if not self.project:
+            named = self.excluded or self.label
+            return clf, self.table(**told, classes=clf.classes_.tolist() if named else None), None
         from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review
         from ruleout.web.project import Project
 
-        project = stack.enter_context(Project.open(data))
-        found = read_review(
-            project, source, reading=reading, features=wanted, ignore=parse_names(ignore or ())
-        )
-        known_target(found.sets, clf.classes_)  # raises for other classes
-    tell(found.table.notes)
-    return clf, found
+        told.setdefault("features", parse_names(self.features) if self.features else None)
+        with Project.open(self.data) as project:
+            found = read_review(
+                project, self.features_from, ignore=parse_names(self.ignore or ()), **told
+            )
+            known_target(found.sets, clf.classes_)  # raises for other classes
+        tell(found.table.notes)
+        return clf, found.table, found

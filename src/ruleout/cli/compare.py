@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ruleout.cli.common import (
-    ClassList,
-    Data,
-    ExcludedNeeded,
-    Features,
-    Ignore,
-    LabelsFile,
-    Size,
-    Unlabelled,
-    as_notes,
-    check_folder,
-    friendly,
-    note_single,
-    open_table,
-    parse_names,
-)
+from ruleout.cli import options
+from ruleout.cli.common import Source, as_notes, check_folder, friendly
+from ruleout.cli.progress_bar import watching
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,21 +20,13 @@ if TYPE_CHECKING:
     from ruleout.comparison import Comparison, Progress
     from ruleout.datasets import Table
 
-__all__ = ["compare", "show", "watching"]
-
-
-class Grid(StrEnum):
-    """The grids that can be named."""
-
-    small = "small"
-    paper = "paper"
-    none = "none"
+_WIDE = ("family", "time")  # columns that a narrow terminal does without
 
 
 @friendly()
 def compare(
-    data: Data,
-    excluded: ExcludedNeeded,
+    data: options.Data,
+    excluded: options.ExcludedNeeded,
     label: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A column of true labels, used only to report."),
@@ -58,8 +36,9 @@ def compare(
         typer.Option(metavar="A,B,…", help="By default the eighteen of the paper."),
     ] = None,
     grid: Annotated[
-        Grid, typer.Option(help="8 configurations, the paper's 36, or none: the defaults.")
-    ] = Grid.small,
+        Literal["small", "paper", "none"],
+        typer.Option(help="8 configurations, the paper's 36, or none: the defaults."),
+    ] = "small",
     model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
     trials: Annotated[int, typer.Option(min=1, help="How many trainings of each.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
@@ -75,29 +54,26 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for report.html and the tables.")
     ] = Path("ruleout-compare"),
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
-    features: Features = None,
-    ignore: Ignore = None,
-    classes: ClassList = None,
-    labels_file: LabelsFile = None,
-    size: Size = None,
-    unlabelled: Unlabelled = False,
+    seed: options.SeedOfTable = 0,
+    device: options.Device = "cpu",
+    precision: options.Precision = "float32",
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    classes: options.ClassList = None,
+    labels_file: options.LabelsFile = None,
+    size: options.Size = None,
+    unlabelled: options.Unlabelled = False,
 ) -> None:
     """Compare approaches on your data; configurations are chosen without true labels.
 
     A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
     --label names them.
     """
-    table = open_table(
-        data, excluded=excluded, label=label, features=features, ignore=ignore, classes=classes,
-        labels_file=labels_file, size=size, unlabelled=unlabelled,
-    )  # fmt: skip
-    note_single(table)
+    source = Source(data, excluded, label, features, ignore, classes, labels_file, size, unlabelled)
+    table = source.training_table()
     check_folder(out)  # before hours of training
-    named = parse_names(approaches) if approaches else None
-    told: dict[str, Any] = {"grid": None if grid is Grid.none else str(grid), "approaches": named}
+    named = options.parse_names(approaches) if approaches else None
+    told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"holm": holm, "seed": seed, "device": device, "precision": precision}
     _print(_run(table, _share(judge), told), table, out)
@@ -116,8 +92,6 @@ def _share(text: str) -> Any:
 
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
-    from rich.console import Console
-
     from ruleout.comparison import compare as run
     from ruleout.selection import split
 
@@ -130,7 +104,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         train, test = split(len(x), judge, seed=told["seed"])
         told["test"] = (x[test], table.labels[test])
         x, sets = x[train], sets[train]
-    with as_notes(), watching(Console()) as progress:
+    with as_notes(), overall() as progress:
         return run(x, sets, progress=progress, **told)
 
 
@@ -145,30 +119,10 @@ def _print(found: Comparison, table: Table, out: Path) -> None:
 
 
 @contextmanager
-def watching(console: Console) -> Iterator[Progress]:
-    """Show progress: a bar with the time left on a terminal, plain lines elsewhere."""
-    if not console.is_terminal:
-        yield _lines(lambda line: console.print(line, highlight=False))
-        return
-    from rich import progress as rich
-
-    left = rich.TimeRemainingColumn(elapsed_when_finished=True)
-    columns = ("{task.description:<16}", rich.BarColumn(None), "{task.percentage:3.0f} %", left)
-    with rich.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda done, name: bar.update(task, completed=done, description=name)
-
-
-def _lines(say: Callable[[str], None]) -> Progress:
-    """Print a line whenever the next approach begins."""
-    seen: set[str] = set()
-
-    def tell(done: float, name: str) -> None:
-        if name not in seen:
-            seen.add(name)
-            say(f"{100 * done:3.0f} %  {name}")
-
-    return tell
+def overall() -> Iterator[Progress]:
+    """Show how far a comparison is: one bar, or a line whenever the next approach begins."""
+    with watching(lambda name, done, _: f"{100 * done:3.0f} %  {name}", whole=True) as watch:
+        yield lambda done, name: watch(name, done, 1.0)
 
 
 def show(console: Console, found: Comparison) -> None:
@@ -192,6 +146,3 @@ def show(console: Console, found: Comparison) -> None:
     console.print()
     for line in found.notes:
         console.print(line, style="dim", highlight=False)
-
-
-_WIDE = ("family", "time")  # columns that a narrow terminal does without

@@ -11,8 +11,6 @@ from ruleout.cli.common import friendly
 if TYPE_CHECKING:
     from ruleout.datasets.registry import Stock
 
-__all__ = ["data"]
-
 data = typer.Typer(
     help="List well-known data sets, and download them.",
     no_args_is_help=True,

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli.common import friendly
-from ruleout.cli.compare import show, watching
+from ruleout.cli.compare import overall, show
 
 if TYPE_CHECKING:
     from ruleout.comparison import Comparison, Progress
-
-__all__ = ["demo"]
 
 _TRIALS, _EPOCHS = 5, 30
 _GRID = {"learning_rate": (3e-2, 1e-2, 3e-3), "weight_decay": (1e-3, 1e-5)}
@@ -52,7 +50,7 @@ def demo(
         _need_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    with _one_thread(), watching(console) as progress:
+    with _one_thread(), overall() as progress:
         found = _compare(console, progress)
     show(console, found)
     facts = {"Data": "digits (scikit-learn), a random fifth to test", "Law": "released"}

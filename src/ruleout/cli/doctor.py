@@ -12,17 +12,16 @@ import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-__all__ = ["doctor"]
+from ruleout.cli import options
 
 _NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typer", "rich")
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say what this machine has: versions, processors, memory, disk, and optional extras."""
     parts: dict[str, Callable[[], dict[str, str]]] = {

@@ -7,23 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ruleout.cli.common import (
-    ClassList,
-    Data,
-    LabelNeeded,
-    LabelsFile,
-    friendly,
-    parse_classes,
-    tell,
-)
-
-__all__ = ["draw"]
+from ruleout.cli import options
+from ruleout.cli.common import friendly, tell
 
 
 @friendly()
 def draw(
-    data: Data,
-    label: LabelNeeded,
+    data: options.Data,
+    label: options.LabelNeeded,
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="Written by its suffix, as DATA is read.")
     ],
@@ -36,8 +27,8 @@ def draw(
         ),
     ] = "released",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed draws the same.")] = 0,
-    classes: ClassList = None,
-    labels_file: LabelsFile = None,
+    classes: options.ClassList = None,
+    labels_file: options.LabelsFile = None,
     keep_label: Annotated[
         bool, typer.Option("--keep-label", help="Write the true labels, too.")
     ] = False,
@@ -51,7 +42,7 @@ def draw(
     """
     from ruleout.datasets.tables import Request, redraw
 
-    ask = Request(label=label, classes=parse_classes(classes), labels_file=labels_file)
+    ask = Request(label=label, classes=options.parse_classes(classes), labels_file=labels_file)
     sets, notes = redraw(
         data,
         out,

@@ -5,75 +5,48 @@ from __future__ import annotations
 import json
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ruleout.cli.common import (
-    DataOrProject,
-    Excluded,
-    Features,
-    FeaturesFrom,
-    Ignore,
-    Label,
-    LabelsFile,
-    Unlabelled,
-    check_options,
-    friendly,
-    is_project,
-    needs_column,
-    open_items,
-    tell,
-)
-from ruleout.cli.predict import Device, Model, open_rows
+from ruleout.cli import options
+from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
-__all__ = ["evaluate"]
-
 
 @friendly()
 def evaluate(
-    model: Model,
-    data: DataOrProject,
-    label: Label = None,
-    excluded: Excluded = None,
-    features: Features = None,
-    ignore: Ignore = None,
-    labels_file: LabelsFile = None,
-    unlabelled: Unlabelled = False,
-    features_from: FeaturesFrom = None,
-    device: Device = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    model: options.Model,
+    data: options.DataOrProject,
+    label: options.Label = None,
+    excluded: options.Excluded = None,
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    labels_file: options.LabelsFile = None,
+    unlabelled: options.Unlabelled = False,
+    features_from: options.FeaturesFrom = None,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Judge a model by true labels, or by what was ruled out.
 
     From sets the accuracy is estimated without bias, if they were drawn at random. Of a labelling
     project every yes and no counts, and beside them the items whose class is known.
     """
-    project = is_project(data, label, excluded)
-    if label is None and excluded is None and not project:
-        raise needs_column(data, "--label or --excluded")
-    check_options(
-        project,
-        of_projects={"--features-from": features_from},
-        of_tables={"--labels-file": labels_file, "--unlabelled": unlabelled},
-    )
-    chosen: dict[str, Any] = {"features": features, "ignore": ignore}
-    if project:
-        clf, items = open_items(model, data, device, features_from, **chosen)
-        found = _judged_items(clf, items, data)
-    else:
-        chosen |= {"labels_file": labels_file, "unlabelled": unlabelled}
-        clf, table = open_rows(model, data, device, excluded=excluded, label=label, **chosen)
-        found = _judged(clf, table)
+    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
+    source = Source(data, excluded, label, features, ignore, unlabelled=unlabelled, **told)
+    source.need_column("--label or --excluded", given=bool(label or excluded))
+    clf, table, items = source.with_model(model, device)
+    found = _judged(clf, table) if items is None else _judged_items(clf, items, data)
+    names = clf.classes_.tolist()
     if as_json:
-        typer.echo(json.dumps(_plain(found, clf.classes_.tolist())))
+        typer.echo(json.dumps(_plain(found, names)))
     else:
-        _print(found, clf.classes_.tolist())
+        _print(found, names)
 
 
 def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ruleout.cli.common import (
-    ClassList,
-    DataOrProject,
-    Excluded,
-    Features,
-    FeaturesFrom,
-    How,
-    Ignore,
-    Label,
-    LabelsFile,
-    Size,
-    Unlabelled,
-    as_notes,
-    check_options,
-    friendly,
-    is_project,
-    needs_column,
-    note_single,
-    open_lesson,
-    open_table,
-)
+from ruleout.cli import options
+from ruleout.cli.common import Source, as_notes, friendly
+from ruleout.cli.progress_bar import watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
 
-__all__ = ["fit"]
-
-Progress = Callable[[str, int, int], None]
-
 
 @friendly()
 def fit(
-    data: DataOrProject,
+    data: options.DataOrProject,
     out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="The folder to write.")],
-    excluded: Excluded = None,
-    label: Label = None,
-    features: Features = None,
-    ignore: Ignore = None,
-    classes: ClassList = None,
-    labels_file: LabelsFile = None,
-    size: Size = None,
-    unlabelled: Unlabelled = False,
-    how: How = None,
-    features_from: FeaturesFrom = None,
+    excluded: options.Excluded = None,
+    label: options.Label = None,
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    classes: options.ClassList = None,
+    labels_file: options.LabelsFile = None,
+    size: options.Size = None,
+    unlabelled: options.Unlabelled = False,
+    how: options.How = None,
+    features_from: options.FeaturesFrom = None,
     approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
     model: Annotated[
         str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
@@ -86,8 +63,8 @@ def fit(
         bool, typer.Option("--early-stopping", help="Choose the number of epochs, too.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
+    device: options.Device = "cpu",
+    precision: options.Precision = "float32",
 ) -> None:
     """Train a classifier from what each row is not, and write it to a folder.
 
@@ -96,16 +73,20 @@ def fit(
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.
     """
-    project = is_project(data, excluded, label)
-    check_options(
-        project,
-        of_projects={"--how": how, "--features-from": features_from},
-        of_tables={
-            "--classes": classes, "--labels-file": labels_file, "--unlabelled": unlabelled,
-        },
-    )  # fmt: skip
-    if not project and (excluded is None) == (label is None):
-        raise needs_column(data, "--excluded or --label")
+    source = Source(
+        data,
+        excluded,
+        label,
+        features,
+        ignore,
+        classes,
+        labels_file,
+        size,
+        unlabelled,
+        how,
+        features_from,
+    )
+    source.need_column("--excluded or --label", given=(excluded is None) != (label is None))
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import check_place
 
@@ -127,21 +108,13 @@ def fit(
         device=None if device == "cpu" else device,
         precision=precision,
     )
-    if project:
-        table, target, weight = open_lesson(
-            data, how, features_from, features=features, ignore=ignore, size=size
-        )
-    else:
-        table = open_table(
-            data, excluded=excluded, label=label, features=features, ignore=ignore,
-            classes=classes, labels_file=labels_file, size=size, unlabelled=unlabelled,
-        )  # fmt: skip
-        note_single(table)
-        clf.set_params(classes=list(table.classes or ()) if label else None)
-        target, weight = table.labels if label else table.sets, None
-    clf.set_params(shape=table.shape if len(table.shape) > 1 else None)
-    with as_notes(), watching() as progress:
-        clf.fit(table.x, target, weight, progress=progress, expect=expecting(device))
+    table, target, weight = source.training_data()
+    clf.set_params(
+        classes=list(table.classes or ()) if label else None,
+        shape=table.shape if len(table.shape) > 1 else None,
+    )
+    with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
+        clf.fit(table.x, target, weight, progress=progress, expect=_expecting(device))
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
 
@@ -152,7 +125,9 @@ def _widths(text: str | None) -> list[int] | None:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no list of widths; write --hidden 300,100") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a list of widths; write --hidden 300,100"
+        ) from None
 
 
 def _grid(name: str, rate: float | None, decay: float | None) -> Any:
@@ -166,32 +141,7 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     return left if left and name == "paper" else None
 
 
-@contextmanager
-def watching() -> Iterator[Progress]:
-    """Show progress: a bar with the time left on a terminal, plain lines elsewhere."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines()
-        return
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    left = TimeRemainingColumn(elapsed_when_finished=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), "{task.percentage:3.0f} %", left)
-    with Bar(*columns, console=console, transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def call(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bar.add_task(stage)
-            bar.update(tasks[stage], completed=done, total=total)
-
-        yield call
-
-
-def expecting(device: str) -> Callable[[float], None]:
+def _expecting(device: str) -> Callable[[float], None]:
     """Return a function that says how long a fit will take, where that is more than a minute."""
 
     def call(seconds: float) -> None:
@@ -199,19 +149,6 @@ def expecting(device: str) -> Callable[[float], None]:
             from ruleout.report.formats import duration
 
             typer.echo(f"This will take about {duration(seconds)} on {device}.", err=True)
-
-    return call
-
-
-def _lines() -> Progress:
-    """Return a function that prints a line for every quarter of a stage."""
-    last: list[tuple[str, int]] = []
-
-    def call(stage: str, done: int, total: int) -> None:
-        quarter = (stage, 4 * done // total)
-        if quarter not in last:
-            typer.echo(f"{stage}: epoch {done} of {total}", err=True)
-        last[:] = [quarter]
 
     return call
 

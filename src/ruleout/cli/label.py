@@ -9,14 +9,14 @@ import os
 import secrets
 import sys
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import typer
 
-from ruleout.cli.common import FeaturesFrom, as_notes, labelling, parse_names, tell
+from ruleout.cli.common import as_notes, friendly, tell
+from ruleout.cli.options import FeaturesFrom, parse_names
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -96,14 +96,10 @@ _MANY = 15  # classes in a question, on average: more takes long to read
 _GOLD_RATE = 0.05  # of the questions, where --gold is given alone
 
 
-class Mode(StrEnum):
-    """How a project asks."""
-
-    propose = "propose"
-    rule_out = "rule-out"
+_Mode = Literal["propose", "rule-out"]
 
 
-@labelling()
+@friendly()
 def init(
     project: Annotated[Path, typer.Argument(metavar="PROJECT", help="The new folder.")],
     items: Annotated[
@@ -132,12 +128,12 @@ def init(
         typer.Option("--cap", metavar="N", help="Name at most N classes in a question."),
     ] = None,
     mode: Annotated[
-        Mode,
+        _Mode,
         typer.Option(
             "--mode",
             help="propose: is it one of these? rule-out: click away what it surely is not.",
         ),
-    ] = Mode.propose,
+    ] = "propose",
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="Answers that each item gets.")
     ] = 1,
@@ -205,7 +201,7 @@ def init(
     """Make a labelling project in a new folder, and a link for who leads it."""
     if gold is None and gold_rate:
         raise typer.BadParameter("--gold-rate needs --gold FILE, the items whose class is known")
-    if which and mode is Mode.rule_out:
+    if which and mode == "rule-out":
         raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
     from ruleout.web import Settings  # late: it loads SQLAlchemy
     from ruleout.web.project import Project
@@ -217,7 +213,7 @@ def init(
         classes=names,
         law=f"fixed:{law}" if law.isascii() and law.isdigit() else law,
         cap=cap,
-        mode=mode.value,
+        mode=mode,
         rounds=rounds,
         gold_rate=_GOLD_RATE if gold is not None and gold_rate is None else gold_rate or 0.0,
         lease_seconds=_seconds(lease),
@@ -273,7 +269,9 @@ def _advice(settings: Settings) -> list[str]:
 
 def _seconds(minutes: float) -> int:
     if not 0.1 <= minutes <= 43_200:  # also where it is not a number
-        raise ValueError(f"--lease {minutes:g} is no usable time; choose from 0.1 to 43200 minutes")
+        raise ValueError(
+            f"--lease {minutes:g} is not a usable time; choose from 0.1 to 43200 minutes"
+        )
     return round(60 * minutes)
 
 
@@ -313,7 +311,7 @@ _READABLE = (
 )
 
 
-@labelling()
+@friendly()
 def serve(
     project: Place,
     host: Annotated[
@@ -416,40 +414,29 @@ def _greet(opened: Project, address: str) -> None:
     sys.stdout.flush()  # somebody may wait for this line in a pipe
 
 
-class Action(StrEnum):
-    """What to do with somebody."""
-
-    list = "list"
-    add = "add"
-    invite = "invite"
-    close = "close"
-    open = "open"
+_Action = Literal["list", "add", "invite", "close", "open"]
 
 
-class Role(StrEnum):
-    """Who somebody is."""
-
-    annotator = "annotator"
-    lead = "lead"
+_Role = Literal["annotator", "lead"]
 
 
-@labelling()
+@friendly()
 def users(
     project: Place,
     action: Annotated[
-        Action,
+        _Action,
         typer.Argument(
             metavar="[ACTION]",
             help="list; add: print a link that lets somebody choose a password; invite: a new "
             "link, also for a forgotten password; close: let somebody in no more; open: let them "
             "in again.",
         ),
-    ] = Action.list,
+    ] = "list",
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Whom; for all but list.")
     ] = None,
     role: Annotated[
-        Role | None,
+        _Role | None,
         typer.Option("--role", help="With add: annotators label, leads see the team page too."),
     ] = None,
     origin: Annotated[
@@ -462,24 +449,24 @@ def users(
     Nobody can sign up: a link lets one person in, once, within seven days.
     """
     address = parse_origin(origin)
-    if (name is None) != (action is Action.list):
+    if (name is None) != (action == "list"):
         raise typer.BadParameter("write add, invite, close or open and then a name")
-    if role is not None and action is not Action.add:
+    if role is not None and action != "add":
         raise typer.BadParameter("--role goes with add")
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
         if name is None:
             _print_users(opened.store)
-        elif action in (Action.add, Action.invite):
-            _invite(opened.store, action, name, role or Role.annotator, address)
+        elif action in ("add", "invite"):
+            _invite(opened.store, action, name, role or "annotator", address)
         else:
-            _close(opened.store, name, action is Action.close)
+            _close(opened.store, name, action == "close")
 
 
-def _invite(store: Store, action: Action, name: str, role: Role, origin: str) -> None:
-    add = action is Action.add
-    user = store.add_user(name, role.value) if add else store.user(name)
+def _invite(store: Store, action: _Action, name: str, role: _Role, origin: str) -> None:
+    add = action == "add"
+    user = store.add_user(name, role) if add else store.user(name)
     if user.disabled:
         raise ValueError(
             f"the account of {user.name!r} is closed; open it first: users PROJECT open NAME"
@@ -511,7 +498,7 @@ def _print_users(store: Store) -> None:
     show(grid)
 
 
-@labelling()
+@friendly()
 def status(project: Place) -> None:
     """Say how far a project is, who did what, and whether its database is sound.
 
@@ -590,37 +577,27 @@ def _check(opened: Project) -> None:
     typer.echo("\nThe database is sound.")
 
 
-class How(StrEnum):
-    """Which answers make a set."""
-
-    no = "no"
-    intersection = "intersection"
+_How = Literal["no", "intersection"]
 
 
-class Form(StrEnum):
-    """How files are written."""
-
-    csv = "csv"
-    jsonl = "jsonl"
-    parquet = "parquet"
-    npz = "npz"
+_Form = Literal["csv", "jsonl", "parquet", "npz"]
 
 
-@labelling()
+@friendly()
 def export(
     project: Place,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="A new folder.")],
     how: Annotated[
-        How,
+        _How,
         typer.Option(
             "--how",
             help="no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
             "what all answers leave possible.",
         ),
-    ] = How.no,
+    ] = "no",
     form: Annotated[
-        Form, typer.Option("--format", help="Of the files; with npz, tables are CSV.")
-    ] = Form.csv,
+        _Form, typer.Option("--format", help="Of the files; with npz, tables are CSV.")
+    ] = "csv",
     unlabelled: Annotated[
         bool,
         typer.Option("--unlabelled", help="Give items without an answer an empty row as well."),
@@ -634,9 +611,7 @@ def export(
     from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
-        bundle = write_bundle(
-            opened.store, out, how=how.value, form=form.value, unlabelled=unlabelled
-        )
+        bundle = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
     _print_bundle(bundle, out)
 
 
@@ -657,22 +632,13 @@ def _print_bundle(bundle: Bundle, out: Path) -> None:
         typer.echo(f"Written: {out / name}")
 
 
-class Origin(StrEnum):
-    """What a file comes from."""
-
-    label_studio = "label-studio"
-    csv = "csv"
+_Origin = Literal["label-studio", "csv"]
 
 
-class Meaning(StrEnum):
-    """What a choice in Label Studio says."""
-
-    which = "which"
-    candidates = "candidates"
-    excluded = "excluded"
+_Meaning = Literal["which", "candidates", "excluded"]
 
 
-@labelling()
+@friendly()
 def bring(
     project: Place,
     file: Annotated[
@@ -684,17 +650,17 @@ def bring(
         ),
     ],
     origin: Annotated[
-        Origin | None,
+        _Origin | None,
         typer.Option("--from", help="Where the file comes from. By default its suffix says so."),
     ] = None,
     meaning: Annotated[
-        Meaning,
+        _Meaning,
         typer.Option(
             "--meaning",
             help="Of a choice in Label Studio: it is this class, it is one of these, or it is "
             "none of these.",
         ),
-    ] = Meaning.which,
+    ] = "which",
     control: Annotated[
         str | None,
         typer.Option(
@@ -736,29 +702,28 @@ def bring(
 def _read(
     store: Store,
     file: Path,
-    origin: Origin | None,
-    meaning: Meaning,
+    origin: _Origin | None,
+    meaning: _Meaning,
     control: str | None,
     key: str | None,
     skip_unknown: bool,
 ) -> Imported:
-    from ruleout.labels.errors import InputError
     from ruleout.web.importing import read_answers, read_label_studio
 
     items, classes = [item for _, item in store.items()], store.settings.classes
     if origin is None:
-        origin = Origin.label_studio if file.suffix.lower() == ".json" else Origin.csv
-    if origin is Origin.csv:
+        origin = "label-studio" if file.suffix.lower() == ".json" else "csv"
+    if origin == "csv":
         return read_answers(file, [item.name for item in items], classes)
-    try:
-        return read_label_studio(
-            file, items, classes, meaning=meaning.value, control=control, key=key,
-            skip_unknown=skip_unknown,
-        )  # fmt: skip
-    except InputError as error:  # its remedies speak of Python
-        error.remedy = error.remedy.replace("meaning=...", "--meaning")
-        error.remedy = error.remedy.replace("control=...", "--control")
-        raise
+    return read_label_studio(
+        file,
+        items,
+        classes,
+        meaning=meaning,
+        control=control,
+        key=key,
+        skip_unknown=skip_unknown,
+    )
 
 
 _WAYS = {
@@ -769,7 +734,7 @@ _WAYS = {
 }
 
 
-@labelling()
+@friendly()
 def plan(
     project: Annotated[
         Path | None,
@@ -794,7 +759,9 @@ def plan(
     the rest, without true labels. Without one, the study in the documentation answers.
     """
     if not 0 < target < 1:
-        raise typer.BadParameter(f"{target} is no share; write --target 0.9", param_hint="--target")
+        raise typer.BadParameter(
+            f"{target} is not a share; write --target 0.9", param_hint="--target"
+        )
     if project is None:
         _from_study(target, labels)
         return

@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ruleout.cli.common import check_folder, friendly, parse_names
-from ruleout.cli.progress import following
+from ruleout.cli import options
+from ruleout.cli.common import check_folder, friendly
+from ruleout.cli.options import parse_names
+from ruleout.cli.progress_bar import watching
 
 if TYPE_CHECKING:
-    from ruleout.experiments import Ledger, Spec
+    from ruleout.experiments import Ledger, Record, Spec
 
-__all__ = ["paper"]
-
-
-class Table(StrEnum):
-    """The tables of the paper."""
-
-    uci = "uci"
-    linear = "linear"
-    deep = "deep"
-    fixed_linear = "fixed-linear"
-    fixed_mlp = "fixed-mlp"
-
-
-class Features(StrEnum):
-    """How features are given to a model."""
-
-    raw = "raw"
-    standardised = "standardised"
-
-
-class Protocol(StrEnum):
-    """Two readings of the paper."""
-
-    released = "released"
-    text = "text"
-
-
-class Engine(StrEnum):
-    """Where tasks are done."""
-
-    local = "local"
-
-
-_ENGINES = {Engine.local: following}
+_Table = Literal["uci", "linear", "deep", "fixed-linear", "fixed-mlp"]
 
 
 @friendly()
 def paper(
-    table: Annotated[Table, typer.Argument(metavar="TABLE", help="Which table to compute.")],
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    table: Annotated[_Table, typer.Argument(metavar="TABLE", help="Which table to compute.")],
+    device: options.Device = "cpu",
     trials: Annotated[int, typer.Option(min=1, help="Trials of each cell.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     datasets: Annotated[
@@ -64,14 +34,16 @@ def paper(
         list[str] | None, typer.Option(metavar="A,B,…", help="Only these approaches.")
     ] = None,
     features: Annotated[
-        Features, typer.Option(help="Features as they are, or scaled by the training rows.")
-    ] = Features.raw,
+        Literal["raw", "standardised"],
+        typer.Option(help="Features as they are, or scaled by the training rows."),
+    ] = "raw",
     protocol: Annotated[
-        Protocol, typer.Option(help="As the authors' code does it, or as their text says.")
-    ] = Protocol.released,
-    precision: Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")] = "float32",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
-    engine: Annotated[Engine, typer.Option(help="Where tasks are done.")] = Engine.local,
+        Literal["released", "text"],
+        typer.Option(help="As the authors' code does it, or as their text says."),
+    ] = "released",
+    precision: options.Precision = "float32",
+    seed: options.SeedOfTable = 0,
+    engine: Annotated[Literal["local"], typer.Option(help="Where tasks are done.")] = "local",
     workers: Annotated[
         int, typer.Option(min=0, help="Processes at work. 0: one per core, at most 4 on a GPU.")
     ] = 0,
@@ -98,11 +70,11 @@ def paper(
 
     check_folder(out)
     specs = plan(
-        str(table),
+        table,
         datasets=parse_names(datasets) if datasets else None,
         approaches=parse_names(approaches) if approaches else None,
-        features=str(features),
-        protocol=str(protocol),
+        features=features,
+        protocol=protocol,
         trials=trials,
         epochs=epochs,
         average=min(10, epochs),
@@ -117,7 +89,7 @@ def paper(
     with Open(ledger) as found:
         if retry:
             found.forgive(specs)
-    _ENGINES[engine](ledger, specs, device=device, workers=count)
+    {"local": _run}[engine](ledger, specs, device=device, workers=count)
     _report(ledger, specs, out)
 
 
@@ -156,6 +128,55 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
             f"{trained:,} models to train, about {duration(seconds)} on {device} with {workers} "
             f"worker{'s' if workers > 1 else ''}."
         )
+
+
+def _run(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -> None:
+    """Work through tasks and tell of each when it is over."""
+    from ruleout.experiments import drive
+    from ruleout.experiments.runner import cost
+
+    costs = {spec.key: cost(spec) for spec in specs}
+    order = sorted(specs, key=lambda spec: -costs[spec.key]) if workers > 1 else list(specs)
+    with watching(whole=True) as watch:
+        tell = _teller(specs, watch.say)
+
+        def seen(ledger: Ledger) -> None:
+            tell(ledger)
+            done = ledger.done() & costs.keys()
+            cells = f"{len(done)} of {len(specs)} cells"
+            watch(cells, sum(costs[key] for key in done), sum(costs.values()))
+
+        drive(path, order, seen=seen, device=device, workers=workers)
+
+
+def _teller(specs: Sequence[Spec], say: Callable[[str], None]) -> Callable[[Ledger], None]:
+    """Return what prints a line for each task that is over; those of earlier runs count only."""
+    keys = {spec.key for spec in specs}
+    known: set[str] | None = None
+    failed = 0
+    began = time.perf_counter()
+
+    def tell(ledger: Ledger) -> None:
+        nonlocal known, failed
+        done = ledger.done() & keys
+        if known is None:
+            known = set(done)
+            say(f"{len(keys)} cells: {len(done)} in the ledger, {len(keys) - len(done)} to run")
+        for record in ledger.records(done - known):
+            known.add(record.spec.key)
+            say(f"{len(known)}/{len(keys)}  {_line(record)}  {time.perf_counter() - began:.0f} s")
+        every = [one for one in ledger.failures() if one.spec.key in keys]
+        if (times := sum(one.times for one in every)) > failed:
+            last = every[-1]
+            say(f"failed ({last.times}): {last.spec}: {last.error}")
+        failed = times
+
+    return tell
+
+
+def _line(record: Record) -> str:
+    setting = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in record.configuration.items())
+    return f"{record.spec}: {100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
 
 
 def _report(ledger: Path, specs: list[Spec], out: Path) -> None:

@@ -1,37 +1,20 @@
-"""``ruleout predict``: classes and probabilities for the rows of a table."""
+"""``ruleout predict`` and ``ruleout resolve``: classes and probabilities for rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ruleout.cli.common import (
-    DataOrProject,
-    Features,
-    FeaturesFrom,
-    Ignore,
-    LabelsFile,
-    check_options,
-    friendly,
-    is_project,
-    open_items,
-    parse_names,
-    tell,
-)
+from ruleout.cli import options
+from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ruleout.datasets import Table
-    from ruleout.estimator import RuleOutClassifier
 
-__all__ = ["Device", "Model", "Out", "answer", "check_out", "load_model", "open_rows", "predict"]
-
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that ruleout fit wrote.")]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -46,34 +29,26 @@ _SHOWN = 10  # rows that are printed
 
 @friendly()
 def predict(
-    model: Model,
-    data: DataOrProject,
+    model: options.Model,
+    data: options.DataOrProject,
     out: Out = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also one column for each class.")
     ] = False,
-    features: Features = None,
-    ignore: Ignore = None,
-    labels_file: LabelsFile = None,
-    features_from: FeaturesFrom = None,
-    device: Device = "cpu",
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    labels_file: options.LabelsFile = None,
+    features_from: options.FeaturesFrom = None,
+    device: options.Device = "cpu",
 ) -> None:
     """Predict the class of each row, with its probability.
 
     Rows are read as they were for training: the same columns, the same image size.
     """
-    check_out(out, data)
-    project, chosen = is_project(data), {"features": features, "ignore": ignore}
-    check_options(
-        project,
-        of_projects={"--features-from": features_from},
-        of_tables={"--labels-file": labels_file},
-    )
-    if project:
-        clf, items = open_items(model, data, device, features_from, **chosen)
-        table = items.table
-    else:
-        clf, table = open_rows(model, data, device, labels_file=labels_file, **chosen)
+    _check_out(out, data)
+    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
+    source = Source(data, features=features, ignore=ignore, **told)
+    clf, table, items = source.with_model(model, device)
     found = clf.predict_proba(table.x)
     columns: dict[str, Any] = {
         "prediction": clf.classes_[found.argmax(1)],
@@ -81,47 +56,60 @@ def predict(
     }
     if probabilities:
         columns |= {f"p({name})": found[:, place] for place, name in enumerate(clf.classes_)}
-    answer(table, columns, out, "item" if project else "file")
+    _answer(table, columns, out, "file" if items is None else "item")
 
 
-def open_rows(
-    model: Path,
-    data: Path,
-    device: str,
-    *,
-    features: list[str] | None,
-    ignore: list[str] | None,
-    **options: Any,
-) -> tuple[RuleOutClassifier, Table]:
-    """Load a model, and read rows as it was trained on them."""
-    from ruleout.datasets import read_table
+@friendly()
+def resolve(
+    model: options.Model,
+    data: options.DataOrProject,
+    excluded: options.Excluded = None,
+    out: Out = None,
+    features: options.Features = None,
+    ignore: options.Ignore = None,
+    labels_file: options.LabelsFile = None,
+    unlabelled: options.Unlabelled = False,
+    features_from: options.FeaturesFrom = None,
+    device: options.Device = "cpu",
+) -> None:
+    """Name the most likely class that was not ruled out, with its probability.
 
-    clf, reading, wanted = load_model(model, device, features)
-    if any(options.get(name) for name in ("excluded", "label")):
-        options["classes"] = clf.classes_.tolist()
-    table = read_table(
-        data, reading=reading, features=wanted, ignore=parse_names(ignore or ()), **options
-    )
-    tell(table.notes)
-    return clf, table
+    'probability' counts the classes that are left; 'before' is that of the same class among all.
+    Of a labelling project every item is named, by all answers about it. Where gold questions
+    measured how often people err, a class that was ruled out by mistake can still be named.
+    """
+    _check_out(out, data)
+    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
+    source = Source(data, excluded, features=features, ignore=ignore, unlabelled=unlabelled, **told)
+    if excluded is None and not source.project:
+        raise typer.BadParameter("name the column of what was ruled out", param_hint="--excluded")
+    clf, table, items = source.with_model(model, device)
+    sets = table.sets if items is None else items.sets
+    assert sets is not None  # asked for
+    if items is None or items.likelihood is None:
+        if items is not None:
+            from ruleout.learning.training_data import said
+
+            tell(said(items.contradictions, "they count as not asked about"))
+        found = clf.resolve(table.x, sets)
+    else:
+        found = clf.resolve(table.x, likelihood=items.likelihood)
+    columns = {
+        "resolved": found.labels,
+        "probability": found.probability,
+        "before": found.before,
+        "candidates": len(sets.classes) - sets.sizes,
+    }
+    _answer(table, columns, out, "file" if items is None else "item")
+    if out is not None:
+        alone = int((sets.sizes == len(sets.classes) - 1).sum())
+        sure = int((found.probability >= 0.95).sum())
+        typer.echo(
+            f"{sure:,} of {len(sets):,} rows at 0.95 or above; {alone:,} had one class left."
+        )
 
 
-def load_model(
-    model: Path, device: str, features: Sequence[str] | None
-) -> tuple[RuleOutClassifier, Mapping[str, Any] | None, list[str] | None]:
-    """Load a model; also return how its rows were read, and which columns to take."""
-    from ruleout.estimator import load
-
-    clf = load(model, device=None if device == "cpu" else device)
-    reading = clf.reading_ or None
-    names = clf.__dict__.pop("feature_names_in_", None)  # columns are picked by name here
-    wanted = parse_names(features) if features else None
-    if wanted is None and reading is None and names is not None:
-        wanted = names.tolist()
-    return clf, reading, wanted
-
-
-def check_out(out: Path | None, data: Path) -> None:
+def _check_out(out: Path | None, data: Path) -> None:
     """Raise before any work if the answer could not be written."""
     if out is None:
         return
@@ -131,7 +119,7 @@ def check_out(out: Path | None, data: Path) -> None:
         raise ValueError(f"{out}: this file is to be read and written; give another name")
 
 
-def answer(table: Table, columns: dict[str, Any], out: Path | None, named: str = "file") -> None:
+def _answer(table: Table, columns: dict[str, Any], out: Path | None, named: str = "file") -> None:
     """Write columns to a file, or print the first rows; `named` is the column of row names.
 
     Names of items come from strangers: no spreadsheet is to take them for a formula.

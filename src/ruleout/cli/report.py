@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ruleout.cli.common import check_folder, friendly, parse_names
-
-__all__ = ["report"]
+from ruleout.cli.common import check_folder, friendly
+from ruleout.cli.options import parse_names
 
 
 @friendly()

@@ -104,8 +104,12 @@ def check_rows(
         rows = np.flatnonzero(sizes == k).tolist()
         raise LabelError("every class is ruled out", full, row=rows)
     if not unlabelled and (sizes == 0).any():
-        remedy = "rule out at least one class, drop the row, or pass unlabelled=True"
-        raise LabelError("nothing is ruled out", remedy, row=np.flatnonzero(sizes == 0).tolist())
+        raise LabelError(
+            "nothing is ruled out",
+            "rule out at least one class, drop the row, or pass",
+            argument="unlabelled=True",
+            row=np.flatnonzero(sizes == 0).tolist(),
+        )
 
 
 def is_table(source: Any) -> bool:

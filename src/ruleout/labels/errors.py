@@ -21,6 +21,9 @@ class InputError(ValueError):
     file, row, column, line
         Where it is. ``row`` counts from 0, as in ``sets[row]``, and may be all rows that cannot
         be used; ``line`` counts from 1, as editors do, and is what a reader of a text file sees.
+    argument
+        The argument that the remedy ends with, as in ``"unlabelled=True"``; commands show the
+        option of that name instead.
 
     Examples
     --------
@@ -39,8 +42,9 @@ class InputError(ValueError):
         row: int | Sequence[int] | None = None,
         column: object = None,
         line: int | None = None,
+        argument: str = "",
     ) -> None:
-        self.problem, self.remedy = problem, remedy
+        self.problem, self.remedy, self.argument = problem, remedy, argument
         self.file, self.column = file, column
         rows = [row] if isinstance(row, int) else row
         self.rows: Sequence[int] = rows or []
@@ -62,7 +66,7 @@ class InputError(ValueError):
         where = [] if self.file is None else [str(self.file)]
         where += [f"{what} {places[0]}"] if places else []
         where += [] if self.column is None else [f"column {self.column!r}"]
-        sentence = f"{self.problem}; {self.remedy}"
+        sentence = f"{self.problem}; {self.remedy}" + f" {self.argument}" * bool(self.argument)
         if len(self.rows) > 1:
             more = ", …" if len(self.rows) > self.SHOWN else ""
             listed = ", ".join(str(place) for place in places[: self.SHOWN])

@@ -388,7 +388,7 @@ class Curves:
         if unknown:
             raise InputError(f"no line is named {brief(unknown[0])}", "name lines of this chart")
         if self.y_range is not None and not -1e100 < self.y_range[0] < self.y_range[1] < 1e100:
-            raise InputError(f"y_range {self.y_range} is no range", "put the lower end first")
+            raise InputError(f"y_range {self.y_range} is not a range", "put the lower end first")
 
 
 @dataclass(frozen=True)

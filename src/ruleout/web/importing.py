@@ -307,7 +307,8 @@ def _only_control(tasks: list[dict[str, Any]]) -> str | None:
     if len(names) > 1:
         raise InputError(
             f"there are {len(names)} sets of choices, {shown(sorted(names))}",
-            "say with control=... which one holds the classes",
+            "name the one that holds the classes with",
+            argument="control=...",
         )
     return names.pop() if names else None
 
@@ -345,7 +346,8 @@ def _said(codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning) -> d
         if len(codes) > 1:
             raise InputError(
                 f"{len(codes)} classes are chosen, {shown([classes[code] for code in codes])}",
-                "say with meaning=... whether they are candidates or excluded",
+                "say whether they are candidates or excluded, with",
+                argument="meaning=...",
             )
         return {"kind": "which", "which": codes[0]}
     others = tuple(code for code in range(len(classes)) if code not in codes)
