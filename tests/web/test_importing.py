@@ -136,7 +136,7 @@ def test_unknown_tasks_may_be_left_out_with_a_note(tmp_path: Path) -> None:
 def test_one_of_several_sets_of_choices_is_chosen_by_name(tmp_path: Path) -> None:
     both = annotation("cat")
     both["result"].append(annotation("good")["result"][0] | {"from_name": "quality"})
-    with pytest.raises(InputError, match="2 sets of choices, 'kind', 'quality'; say with control"):
+    with pytest.raises(InputError, match="2 sets of choices, 'kind', 'quality'; name the one"):
         studio(tmp_path, [task("dog.png", both)])
     assert studio(tmp_path, [task("dog.png", both)], control="kind").answers[0].which == 0
 
