@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.labelled import make_images, make_project
@@ -29,7 +30,7 @@ print(json.dumps([[one.exit_code, one.stdout, one.stderr, repr(one.exception)] f
 COMMANDS = ["init", "serve", "users", "status", "export", "import"]
 
 
-def without(package: str, commands: Sequence[Sequence[object]]) -> list[list[str]]:
+def without(package: str, commands: Sequence[Sequence[object]]) -> list[list[Any]]:
     """Run commands, all in one process, where a package is not installed."""
     words = json.dumps([[str(word) for word in command] for command in commands])
     done = subprocess.run(
@@ -39,7 +40,7 @@ def without(package: str, commands: Sequence[Sequence[object]]) -> list[list[str
         check=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    found: list[list[str]] = json.loads(done.stdout)
+    found: list[list[Any]] = json.loads(done.stdout)
     return found
 
 

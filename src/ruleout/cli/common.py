@@ -122,25 +122,16 @@ class Source:
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
-        kind, wrong = (
-            "labelling projects",
-            {
-                "--how": self.how,
-                "--features-from": self.features_from,
-            },
-        )
+        kind, wrong = "labelling projects", self._of("how", "features_from")
         if self.project:
-            kind, wrong = (
-                "tables and image folders",
-                {
-                    "--classes": self.classes,
-                    "--labels-file": self.labels_file,
-                    "--unlabelled": self.unlabelled,
-                },
-            )
+            kind = "tables and image folders"
+            wrong = self._of("classes", "labels_file", "unlabelled")
         for option, value in wrong.items():
             if value:
                 raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
+
+    def _of(self, *names: str) -> dict[str, Any]:
+        return {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
 
     @property
     def project(self) -> bool:

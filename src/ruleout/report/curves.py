@@ -129,7 +129,7 @@ def _followed(
             middle = first + int(off.argmax())
             keep.add(middle)
             waiting += [(first, middle), (middle, last)]
-    return run[sorted(keep)].tolist()
+    return [int(run[place]) for place in sorted(keep)]
 
 
 # ---------------------------------------------------------------------- the picture
@@ -239,9 +239,8 @@ def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Marku
     shapes.append(tag("g", stroke, class_="stroke", stroke_dasharray=dash))
     if name:
         shapes.append(tag("use", href=f"#{name}", class_="hit"))
-    high = plot.y.start - plot.y.end + 8
-    top = plot.y.end - 4
-    drawn = stretched(*shapes, top=top, height=high, units=(STRETCH, high), start=top)
+    top, height = plot.y.end - 4, plot.y.start - plot.y.end + 8
+    drawn = stretched(*shapes, top=top, height=height, units=(STRETCH, height), start=top)
     known = np.r_[False, np.isfinite(wide) & np.isfinite(mean), False]
     alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])  # which no line shows
     spots = [

@@ -390,7 +390,7 @@ def text(table: CellTable) -> str:
     <BLANKLINE>
     """
     heads = ["", "", *map(_clipped, table.columns)]
-    rows = [
+    rows: list[list[Value]] = [
         [_clipped(row.group), _clipped(row.label), *(_cell(table, one, True) for one in row.cells)]
         for row in table.rows
     ]
@@ -469,7 +469,7 @@ def _fields(cell: TableCell) -> list[Value]:
 
 
 def _whole(table: CellTable) -> Table:
-    rows = [
+    rows: list[list[Value]] = [
         [one_line(row.group), one_line(row.label), *(_cell(table, one) for one in row.cells)]
         for row in table.rows
     ]
