@@ -70,5 +70,6 @@ def test_serving_says_what_to_install(package: str, tmp_path: Path) -> None:
 
 
 def test_other_missing_modules_are_not_hidden(tmp_path: Path) -> None:
-    (done,) = without("pyarrow", [("label", "status", make_project(tmp_path))])
+    words = ("label", "export", make_project(tmp_path), "--out", tmp_path / "o")
+    (done,) = without("pyarrow", [(*words, "--format", "parquet", "--unlabelled")])
     assert "ModuleNotFoundError" in done[3]
