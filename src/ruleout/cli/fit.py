@@ -114,7 +114,7 @@ def fit(
         shape=table.shape if len(table.shape) > 1 else None,
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
-        clf.fit(table.x, target, weight, progress=progress, expect=_expecting(device))
+        clf.fit(table.x, target, weight, progress=progress, expect=expecting(device))
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out)
 
@@ -141,7 +141,7 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     return left if left and name == "paper" else None
 
 
-def _expecting(device: str) -> Callable[[float], None]:
+def expecting(device: str) -> Callable[[float], None]:
     """Return a function that says how long a fit will take, where that is more than a minute."""
 
     def call(seconds: float) -> None:
