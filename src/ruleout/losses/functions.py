@@ -1,12 +1,20 @@
-"""Ordinary losses as per-class matrices: entry y is the loss if class y were the label.
+"""Every loss: pure functions of any leading shape, entered into the registry by decoration.
 
-They enter the paper's tables through the unbiased estimator, Eq. 10. Options may be tensors that
-broadcast against the logits, one value per stacked model.
+- Of ordinary labels (kind ``base``): ``logits → [..., B, k]``, entry y is the loss if class y were
+  the label. They enter the paper's tables through the unbiased estimator, Eq. 10.
+- Of whole sets: ``(logits, excluded) → [..., B]``. `excluded` arrives as 0 and 1 in the dtype of
+  the logits. Where a loss takes `rate`, ``[..., B]``, it is how likely a wrong class stays
+  possible; None: as in a set drawn at random, 1 - s/(k-1).
+- Of one ruled-out class (kind ``single``): ``logits → [..., B, k]``, entry c for "it is not c". A
+  set is decomposed into its pairs (x, c); both decompositions take the mean over pairs.
+
+Options may be tensors that broadcast against the logits, one value per stacked model.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -15,19 +23,25 @@ from torch.nn.functional import elu, hardtanh, logsigmoid, relu
 from torch.utils.checkpoint import checkpoint
 
 from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, softmax
-from ruleout.losses.registry import register, unbiased
+from ruleout.losses.loss_registry import register, unbiased
+
+# ---------------------------------------------------------------------- of ordinary labels
 
 _ROOT = math.sqrt(2)
-
-# Each returns the least upper bound (Appendix D) and the least Lipschitz constant in the logits.
-
-
-def _mae_bounds() -> tuple[float, float]:
-    return 2.0, 1 / _ROOT
+_base = partial(register, kind="base", family="bounded", paper="Feng et al. 2020, Section 4.3")
 
 
-def _mse_bounds() -> tuple[float, float]:
-    return 2.0, 16 * _ROOT / 27
+@_base("mae", bounds=lambda: (2.0, 1 / _ROOT))
+def mae(logits: Tensor) -> Tensor:
+    r"""Mean absolute error, :math:`2 - 2p_y`. Symmetric: the classes sum to :math:`2k-2`."""
+    return 2 - 2 * softmax(logits)
+
+
+@_base("mse", bounds=lambda: (2.0, 16 * _ROOT / 27))
+def mse(logits: Tensor) -> Tensor:
+    r"""Mean square error, :math:`1 - 2p_y + \sum_j p_j^2`."""
+    p = softmax(logits)
+    return 1 - 2 * p + (p * p).sum(-1, keepdim=True)
 
 
 def _gce_bounds(q: float = 0.7) -> tuple[float, float]:
@@ -36,61 +50,19 @@ def _gce_bounds(q: float = 0.7) -> tuple[float, float]:
     return 1 / q, _ROOT * (q / (1 + q)) ** q / (1 + q)
 
 
+@_base("gce", paper="Zhang and Sabuncu 2018", bounds=_gce_bounds)
+def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
+    r"""Generalised cross entropy, :math:`(1 - p_y^q)/q` with :math:`0 < q \le 1`."""
+    return -torch.expm1(q * log_softmax(logits)) / q
+
+
 def _phuber_bounds(tau: float = 10.0) -> tuple[float, float]:
     if not 0 < tau < math.inf:
         raise ValueError(f"phuber needs tau > 0, got tau={tau}")
     return math.log(tau) + 1, _ROOT * (1 - 1 / tau) if tau >= 2 else _ROOT * tau / 4
 
 
-def _cce_bounds() -> tuple[float, float]:
-    return math.inf, _ROOT
-
-
-@register(
-    "mae",
-    kind="base",
-    family="bounded",
-    paper="Feng et al. 2020, Section 4.3",
-    bounds=_mae_bounds,
-)
-def mae(logits: Tensor) -> Tensor:
-    r"""Mean absolute error, :math:`2 - 2p_y`. Symmetric: the classes sum to :math:`2k-2`."""
-    return 2 - 2 * softmax(logits)
-
-
-@register(
-    "mse",
-    kind="base",
-    family="bounded",
-    paper="Feng et al. 2020, Section 4.3",
-    bounds=_mse_bounds,
-)
-def mse(logits: Tensor) -> Tensor:
-    r"""Mean square error, :math:`1 - 2p_y + \sum_j p_j^2`."""
-    p = softmax(logits)
-    return 1 - 2 * p + (p * p).sum(-1, keepdim=True)
-
-
-@register(
-    "gce",
-    kind="base",
-    family="bounded",
-    paper="Zhang and Sabuncu 2018",
-    bounds=_gce_bounds,
-)
-def gce(logits: Tensor, *, q: float | Tensor = 0.7) -> Tensor:
-    r"""Generalised cross entropy, :math:`(1 - p_y^q)/q` with :math:`0 < q \le 1`."""
-    return -torch.expm1(q * log_softmax(logits)) / q
-
-
-@register(
-    "phuber",
-    kind="base",
-    family="bounded",
-    paper="Menon et al. 2020",
-    label="PHuber-CE",
-    bounds=_phuber_bounds,
-)
+@_base("phuber", paper="Menon et al. 2020", label="PHuber-CE", bounds=_phuber_bounds)
 def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
     r"""Partially Huberised cross entropy: :math:`-\log p_y`, continued linearly below 1/τ.
 
@@ -101,13 +73,7 @@ def phuber(logits: Tensor, *, tau: float | Tensor = 10.0) -> Tensor:
     return kink - elu(log_softmax(logits) + kink)
 
 
-@register(
-    "cce",
-    kind="base",
-    family="unbounded",
-    paper="Feng et al. 2020, Section 4.3",
-    bounds=_cce_bounds,
-)
+@_base("cce", family="unbounded", bounds=lambda: (math.inf, _ROOT))
 def cce(logits: Tensor) -> Tensor:
     r"""Categorical cross entropy, :math:`-\log p_y`; unbounded."""
     return -log_softmax(logits)
@@ -125,10 +91,12 @@ def zero_one(logits: Tensor) -> Tensor:
     return torch.ones_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
 
 
-_FENG = "Feng et al. 2020, after Eq. 12"
+# ---------------------------------------------------------------------- of whole sets
+
+_upper_bound = partial(register, family="upper-bound", paper="Feng et al. 2020, after Eq. 12")
 
 
-@register("log", family="upper-bound", paper=_FENG)
+@_upper_bound("log")
 def log(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""LOG, :math:`\frac{k-1}{s} (-\log z)`, z the probability left on the candidates.
 
@@ -137,19 +105,19 @@ def log(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tens
     return scale(excluded, rate) * -logsigmoid(log_odds(logits, excluded))
 
 
-@register("exp", family="upper-bound", paper=_FENG)
+@_upper_bound("exp")
 def exp(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""EXP, :math:`\frac{k-1}{s} \exp(-z)`; weight as in the authors' code."""
     return scale(excluded, rate) * (-log_odds(logits, excluded).sigmoid()).exp()
 
 
-@register("log-text", family="upper-bound", paper=_FENG, label="LOG (text)")
+@_upper_bound("log-text", label="LOG (text)")
 def log_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""LOG as printed, :math:`\frac{2(k-1)}{s} (-\log z)`."""
     return 2 * log(logits, excluded, rate=rate)
 
 
-@register("exp-text", family="upper-bound", paper=_FENG, label="EXP (text)")
+@_upper_bound("exp-text", label="EXP (text)")
 def exp_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) -> Tensor:
     r"""EXP as printed, :math:`\frac{2(k-1)}{s} \exp(-z)`."""
     return 2 * exp(logits, excluded, rate=rate)
@@ -205,12 +173,15 @@ def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
     return unbiased(matrix, excluded, rate)
 
 
+# ---------------------------------------------------------------------- of one ruled-out class
+
+_single = partial(register, kind="single", family="decomposed", paper="Ishida et al. 2017")
 Binary = Literal["sigmoid", "ramp"]
 
 _COMPARISONS = 1 << 23  # of PC, made at a time; a GPU takes 8 times as many
 
 
-@register("free", kind="single", family="decomposed", paper="Ishida et al. 2019")
+@_single("free", paper="Ishida et al. 2019")
 def free(logits: Tensor) -> Tensor:
     r"""FREE for one example (Eq. 3), :math:`\sum_y \ell_y - (k-1)\ell_c` with cross entropy."""
     loss = cce(logits)
@@ -235,7 +206,7 @@ def _pc_one(logits: Tensor, excluded: Tensor, *, binary: Binary = "sigmoid") -> 
     return _pairwise(logits, (logits * excluded).sum(-1, keepdim=True), binary)
 
 
-@register("pc", kind="single", family="decomposed", paper="Ishida et al. 2017", one=_pc_one)
+@_single("pc", one=_pc_one)
 def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     r"""Pairwise comparison, :math:`(k-1)\sum_j \ell(f_j - f_c) - \frac{k(k-1)}{2} + (k-1)`.
 
@@ -261,24 +232,13 @@ def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     return torch.cat(blocks, -1)
 
 
-def _pc_ramp_one(logits: Tensor, excluded: Tensor) -> Tensor:
-    return _pc_one(logits, excluded, binary="ramp")
-
-
-@register(
-    "pc-ramp",
-    kind="single",
-    family="decomposed",
-    paper="Ishida et al. 2017",
-    label="PC (ramp)",
-    one=_pc_ramp_one,
-)
+@_single("pc-ramp", label="PC (ramp)", one=partial(_pc_one, binary="ramp"))
 def pc_ramp(logits: Tensor) -> Tensor:
     """Pairwise comparison with the ramp loss."""
     return pc(logits, binary="ramp")
 
 
-@register("ova", kind="single", family="decomposed", paper="Ishida et al. 2017")
+@_single("ova")
 def ova(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     r"""One versus all, :math:`\frac{1}{k-1}\sum_{y \ne c} \ell(f_y) + \ell(-f_c)`, as printed.
 
@@ -288,9 +248,7 @@ def ova(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     return (yes.sum(-1, keepdim=True) - yes) / (logits.shape[-1] - 1) + no
 
 
-@register(
-    "ova-ramp", kind="single", family="decomposed", paper="Ishida et al. 2017", label="OVA (ramp)"
-)
+@_single("ova-ramp", label="OVA (ramp)")
 def ova_ramp(logits: Tensor) -> Tensor:
     """One versus all with the ramp loss."""
     return ova(logits, binary="ramp")
@@ -303,14 +261,7 @@ def _forward_one(logits: Tensor, excluded: Tensor, *, transition: Any = None) ->
     return (forward(logits, transition=transition) * excluded).sum(-1)
 
 
-@register(
-    "forward",
-    kind="single",
-    family="decomposed",
-    paper="Yu et al. 2018",
-    label="Forward",
-    one=_forward_one,
-)
+@_single("forward", paper="Yu et al. 2018", label="Forward", one=_forward_one)
 def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     r"""Forward correction, :math:`-\log (p^\top Q)_c`.
 

@@ -1,19 +1,10 @@
-r"""Batch rules: FREE, NN and GA of Ishida et al. 2019, which correct the loss of a whole batch.
-
-With :math:`m_c` the mean of :math:`-\log p` over the pairs (x, c) and :math:`\bar\pi_c` the share
-of label c, the risk splits into one part per *ordinary* class j,
-
-.. math:: L_j = \sum_c \bar\pi_c m_c[j] - (k-1) \bar\pi_j m_j[j],
-
-or into one part per *ruled-out* class c, :math:`V_c = \bar\pi_c (\sum_j m_c[j] - (k-1) m_c[c])`.
-Both sum to the same risk. NN and GA differ in which parts they correct. A class absent from the
-batch has :math:`m_c = 0` and stays out.
-"""
+"""Approaches: which batches, which loss. Every registered loss is a row without further ado."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
@@ -22,12 +13,94 @@ from torch import Tensor
 from ruleout import losses
 from ruleout.labels.errors import nearest
 from ruleout.losses.functions import cce
-from ruleout.losses.registry import Loss, as_tensors, rates_of, to_lead
+from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
+
+Form: TypeAlias = Literal["whole", "pairs-before", "pairs-after"]
+
+_PAIRS = ("ga", "nn", "free", "pc", "forward")
+
+#: The eighteen rows of the paper's tables.
+PAPER = (
+    *("log", "exp", "mae", "mse", "gce", "phuber", "cce"),
+    *(f"{name}-before" for name in _PAIRS),
+    *(f"{name}-after" for name in _PAIRS),
+    "clpl",
+)
+
+# ---------------------------------------------------------------------- batch rules
 
 
-class Batch(NamedTuple):
-    """What every rule reads; leading dimensions are those of the stacked models."""
+@dataclass(frozen=True)
+class Rule:
+    r"""A rule that corrects the loss of a whole batch: FREE, NN and GA of Ishida et al. 2019.
 
+    With :math:`m_c` the mean of :math:`-\log p` over the pairs (x, c) and :math:`\bar\pi_c` the
+    share of label c, the risk splits into one part per *ordinary* class j,
+
+    .. math:: L_j = \sum_c \bar\pi_c m_c[j] - (k-1) \bar\pi_j m_j[j],
+
+    or into one part per *ruled-out* class c, :math:`V_c = \bar\pi_c (\sum_j m_c[j] - (k-1)
+    m_c[c])`. Both sum to the same risk. NN and GA differ in which parts they correct. A class that
+    is absent from the batch has :math:`m_c = 0` and stays out.
+
+    Attributes
+    ----------
+    name, label, family, paper
+        As of a :class:`~ruleout.losses.Loss`; the rows are ``name-before`` and ``name-after``.
+    function
+        ``(logits, excluded, prior, weight) → [...]``: one number per stacked model. `excluded`
+        ``[..., B, k]`` is 0 and 1 in the dtype of the logits, `prior` ``[..., k]`` the shares of
+        the labels, or None, `weight` ``[..., B]`` that of the rows, or None. Leading dimensions are
+        those of the stacked models: no Python ``if`` on a tensor.
+    """
+
+    name: str
+    label: str
+    family: str
+    paper: str
+    function: Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+
+    def __reduce__(self) -> Any:
+        return _rule, (self.name,)
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def _rule(name: str) -> Rule:
+    return _RULES[name]
+
+
+def register_rule(
+    name: str, *, paper: str, label: str | None = None, family: str = "decomposed"
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Enter a batch rule (see :class:`Rule`); its function is returned unchanged.
+
+    Examples
+    --------
+    >>> @register_rule("log-mean", paper="this example")
+    ... def log_mean(logits, excluded, prior, weight):
+    ...     return (excluded * logits.log_softmax(-1)).mean((-2, -1))
+    >>> approach("log-mean-after").form
+    'pairs-after'
+    >>> forget_rule("log-mean")
+    """
+    if name in _RULES or (name != "free" and name in losses.names()):  # FREE is also Eq. 3
+        raise ValueError(f"{name!r} is registered already; choose another name")
+
+    def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        _RULES[name] = Rule(name, label or name.upper(), family, paper, function)
+        return function
+
+    return enter
+
+
+def forget_rule(name: str) -> None:
+    """Take a batch rule out of the registry."""
+    del _RULES[name]
+
+
+class _Batch(NamedTuple):
     loss: Tensor  # [..., B, k]: -log p
     pairs: Tensor  # [..., B, k]: the weight of each pair, 0 where a class was not ruled out
     counts: Tensor  # [..., k]: pairs per ruled-out class
@@ -35,33 +108,41 @@ class Batch(NamedTuple):
     prior: Tensor  # [..., k]: shares of the labels
 
 
-def _batch(logits: Tensor, excluded: Tensor, prior: Tensor | None, weight: Tensor | None) -> Batch:
+def _corrected(
+    logits: Tensor,
+    excluded: Tensor,
+    prior: Tensor | None,
+    weight: Tensor | None,
+    *,
+    split: Callable[[_Batch], Tensor],
+    correct: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
     pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
     counts = pairs.sum(-2)
     tiny = torch.finfo(logits.dtype).tiny
     inverse = (counts > 0) / counts.clamp(min=tiny)
     if prior is None:
         prior = counts / counts.sum(-1, keepdim=True).clamp(min=tiny)
-    return Batch(cce(logits), pairs, counts, inverse, prior)
+    return correct(split(_Batch(cce(logits), pairs, counts, inverse, prior)), counts)
 
 
-def _by_ordinary(b: Batch) -> Tensor:
+def _by_ordinary(b: _Batch) -> Tensor:
     """Split the risk by ordinary class j, the form of the theorem (and of the code since 2022)."""
     return _parts(b, b.pairs * (b.prior * b.inverse).unsqueeze(-2))
 
 
-def _by_ordinary_2019(b: Batch) -> Tensor:
+def _by_ordinary_2019(b: _Batch) -> Tensor:
     """Split it as the code of 2019–2022 did: the prior of j in place of that of c."""
     return b.prior * _parts(b, b.pairs * b.inverse.unsqueeze(-2))
 
 
-def _parts(b: Batch, own: Tensor) -> Tensor:
+def _parts(b: _Batch, own: Tensor) -> Tensor:
     """Weigh each loss once: with two classes a part is then never negative by rounding."""
     k = b.loss.shape[-1]
     return ((own.sum(-1, keepdim=True) - (k - 1) * own) * b.loss).sum(-2)
 
 
-def _by_excluded(b: Batch) -> Tensor:
+def _by_excluded(b: _Batch) -> Tensor:
     """Split it by ruled-out class c."""
     k = b.loss.shape[-1]
     free = b.loss.sum(-1, keepdim=True) - (k - 1) * b.loss
@@ -88,60 +169,19 @@ def _ga(parts: Tensor, counts: Tensor) -> Tensor:
     return torch.where(scaled.amin(-1) < -rounding, ascend, parts.sum(-1))
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A batch rule: how the risk is split, and what is done with the parts."""
-
-    name: str
-    label: str
-    paper: str
-    split: Callable[[Batch], Tensor]
-    correct: Callable[[Tensor, Tensor], Tensor]
-
-    def __call__(
-        self, logits: Tensor, excluded: Tensor, prior: Tensor | None, weight: Tensor | None
-    ) -> Tensor:
-        """Return the scalar of each stacked model, ``[...]``."""
-        batch = _batch(logits, excluded, prior, weight)
-        return self.correct(self.split(batch), batch.counts)
-
-
 _ISHIDA = "Ishida et al. 2019"
-_2019 = "Ishida et al. 2019, code of 2019–2022"
-_CLAMP = "Ishida et al. 2019, corrected per ruled-out class"
+for _suffix, _label, _paper, _split in (
+    ("", "", _ISHIDA, _by_ordinary),
+    ("-2019", " (2019)", f"{_ISHIDA}, code of 2019–2022", _by_ordinary_2019),
+    ("-by-excluded", " (by excluded)", f"{_ISHIDA}, corrected per ruled-out class", _by_excluded),
+):
+    for _name, _correct in (("ga", _ga), ("nn", _nn), ("free", _free)):
+        if (_name, _suffix) != ("free", "-by-excluded"):  # which would be FREE again
+            register_rule(f"{_name}{_suffix}", paper=_paper, label=f"{_name.upper()}{_label}")(
+                partial(_corrected, split=_split, correct=_correct)
+            )
 
-RULES = {
-    rule.name: rule
-    for rule in (
-        Rule("ga", "GA", _ISHIDA, _by_ordinary, _ga),
-        Rule("nn", "NN", _ISHIDA, _by_ordinary, _nn),
-        Rule("free", "FREE", _ISHIDA, _by_ordinary, _free),
-        Rule("ga-2019", "GA (2019)", _2019, _by_ordinary_2019, _ga),
-        Rule("nn-2019", "NN (2019)", _2019, _by_ordinary_2019, _nn),
-        Rule("free-2019", "FREE (2019)", _2019, _by_ordinary_2019, _free),
-        Rule("ga-by-excluded", "GA (by excluded)", _CLAMP, _by_excluded, _ga),
-        Rule("nn-by-excluded", "NN (by excluded)", _CLAMP, _by_excluded, _nn),
-    )
-}
-
-
-Form: TypeAlias = Literal["whole", "pairs-before", "pairs-after"]
-
-_PAIRS = ("ga", "nn", "free", "pc", "forward")
-
-#: The eighteen rows of the paper's tables.
-PAPER = (
-    "log",
-    "exp",
-    "mae",
-    "mse",
-    "gce",
-    "phuber",
-    "cce",
-    *(f"{name}-before" for name in _PAIRS),
-    *(f"{name}-after" for name in _PAIRS),
-    "clpl",
-)
+# ---------------------------------------------------------------------- approaches
 
 
 @dataclass(frozen=True)
@@ -175,6 +215,27 @@ class Approach:
     source: Loss | Rule
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The values that were given for options of the loss."""
+        return dict(self.source.options) if isinstance(self.source, Loss) else {}
+
+    def with_options(self, **options: Any) -> Approach:
+        """Return the approach with further options of its loss; those it has stay."""
+        if not options:
+            return self
+        if isinstance(self.source, Rule):
+            raise ValueError(f"approach {self.name!r} has no options")
+        return replace(self, source=self.source.with_options(**options))
+
+    def named(self, name: str, label: str | None = None) -> Approach:
+        """Return the approach under another name, to compare it with itself under other options.
+
+        >>> approach("gce", q=0.3).named("gce-0.3", "GCE (q = 0.3)").label
+        'GCE (q = 0.3)'
+        """
+        return replace(self, name=name, label=label or name)
+
+    @property
     def takes_rate(self) -> bool:
         """Whether the approach can learn from every answer, given the rate of each row."""
         return isinstance(self.source, Loss) and self.source.takes_rate
@@ -201,8 +262,8 @@ class Approach:
         logits
             ``[..., B, k]``.
         excluded
-            ``[..., B, k]``: 1 where a class was ruled out. With ``pairs-before`` each row carries
-            exactly one. Label sets and arrays are checked, tensors are trusted.
+            ``[..., B, k]``: 1 where a class was ruled out, not in all of a row. With
+            ``pairs-before`` each row carries exactly one. Tensors on a GPU are trusted.
         prior
             ``[..., k]``: the shares of the ruled-out classes in the whole training set
             (:attr:`ruleout.LabelSets.shares`), read by FREE, NN and GA. None: the shares of this
@@ -230,45 +291,39 @@ class Approach:
         tensor(0.9514)
         """
         scores, mask = as_tensors(logits, excluded)
-        if self.form == "pairs-before" and not isinstance(excluded, Tensor):
-            _check_single(mask)
+        check_excluded(mask, self.form == "pairs-before")
         shares = None if prior is None else to_lead(prior, scores, -1, "prior")
-        weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if shares is not None and not isinstance(prior, Tensor):
             _check_shares(shares)
+        weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if rate is not None:
             self.check_rate()
             rate = rates_of(rate, scores)
-        if isinstance(self.source, Rule):
-            return self.source(scores, mask, shares, weights)
-        if self.form == "whole" or (self.source.one is not None and self.form == "pairs-before"):
-            return _over_rows(self.source.per_example(scores, mask, rate), mask, weights)
-        return _over_pairs(self.source.matrix(scores), mask, weights)
+        return self.trusted_loss(scores, mask, shares, weights, rate)
 
-
-def _check_single(mask: Tensor) -> None:
-    most = int(mask.sum(-1).max()) if mask.numel() else 1
-    if most > 1:
-        raise ValueError(
-            f"a row rules out {most} classes, but this approach takes one per row; "
-            "decompose with sets.pairs(), or use the approach's -after form"
-        )
+    def trusted_loss(
+        self,
+        logits: Tensor,
+        excluded: Tensor,
+        prior: Tensor | None = None,
+        weight: Tensor | None = None,
+        rate: Tensor | None = None,
+    ) -> Tensor:
+        """Return :meth:`batch_loss` of tensors that all fit, without a look at them."""
+        source = self.source
+        if isinstance(source, Rule):
+            return source.function(logits, excluded, prior, weight)
+        if self.form == "whole" or (source.one is not None and self.form == "pairs-before"):
+            says = excluded.amax(-1)  # a row that rules nothing out says nothing
+            values = source.per_example(logits, excluded, rate)
+            return _mean(values, says if weight is None else says * weight, (-1,))
+        pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
+        return _mean(source.matrix(logits), pairs, (-2, -1))
 
 
 def _check_shares(prior: Tensor) -> None:
     if (prior < 0).any() or ((prior.sum(-1) - 1).abs() > 1e-3).any():
         raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
-
-
-def _over_rows(values: Tensor, excluded: Tensor, weight: Tensor | None) -> Tensor:
-    """Take the weighted mean over rows ``[..., B]``; a row that rules nothing out says nothing."""
-    says = excluded.amax(-1)
-    return _mean(values, says if weight is None else says * weight, (-1,))
-
-
-def _over_pairs(values: Tensor, excluded: Tensor, weight: Tensor | None) -> Tensor:
-    """Take the weighted mean over pairs ``[..., B, k]``."""
-    return _mean(values, excluded if weight is None else excluded * weight.unsqueeze(-1), (-2, -1))
 
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
@@ -278,19 +333,20 @@ def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
 
 
 def _rows_of(source: Loss | Rule) -> Iterator[Approach]:
-    name, label, paper = source.name, source.label, source.paper
+    name, label, family, paper = source.name, source.label, source.family, source.paper
     if isinstance(source, Loss) and source.kind != "single":
-        yield Approach(name, label, source.family, "whole", paper, source)
-    elif name in RULES and isinstance(source, Loss):
+        yield Approach(name, label, family, "whole", paper, source)
+    elif isinstance(source, Loss) and name in _RULES:
         if name != "free":  # the loss FREE is Eq. 3 for one example, the rule is the row
             raise ValueError(f"{name!r} is the name of a batch rule; rename your loss")
     else:
-        yield Approach(f"{name}-before", label, "before-shuffle", "pairs-before", paper, source)
-        yield Approach(f"{name}-after", label, "after-shuffle", "pairs-after", paper, source)
+        for form in ("before", "after"):
+            group = f"{form}-shuffle" if family == "decomposed" else family
+            yield Approach(f"{name}-{form}", label, group, f"pairs-{form}", paper, source)  # type: ignore[arg-type]
 
 
 def _table() -> dict[str, Approach]:
-    sources: list[Loss | Rule] = [*RULES.values(), *map(losses.get, losses.names())]
+    sources: list[Loss | Rule] = [*_RULES.values(), *map(losses.get, losses.names())]
     rows = {row.name: row for source in sources for row in _rows_of(source)}
     return {name: rows.pop(name) for name in PAPER} | rows
 
@@ -309,24 +365,22 @@ def approaches(family: str | None = None) -> list[str]:
     return [name for name, row in table.items() if family in (None, row.family)]
 
 
-def approach(name: str, **options: Any) -> Approach:
+def approach(name: str | Approach, **options: Any) -> Approach:
     """Return the approach of that name; `options` go to its loss.
+
+    An approach is returned as it is, or with further options.
 
     >>> approach("ga-before").form
     'pairs-before'
     >>> approach("gce", q=0.5).name
     'gce'
     """
+    if isinstance(name, Approach):
+        return name.with_options(**options)
     table = _table()
     if name not in table:
         say = nearest(name, table, f"the approaches are {', '.join(table)}")
         if f"{name.lower()}-before" in table:
             say = f"did you mean '{name.lower()}-before' or '{name.lower()}-after'?"
         raise ValueError(f"unknown approach {name!r}; {say}")
-    row = table[name]
-    if not options:
-        return row
-    if isinstance(row.source, Rule):
-        raise ValueError(f"approach {name!r} has no options")
-    rows = _rows_of(row.source.with_options(**options))
-    return next(other for other in rows if other.name == name)
+    return table[name].with_options(**options)

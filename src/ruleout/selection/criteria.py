@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels.errors import nearest
-from ruleout.losses.registry import as_tensors, rates_of
+from ruleout.losses.loss_registry import as_tensors, rates_of
 
 __all__ = ["Criterion", "Estimate", "criterion"]
 

@@ -22,7 +22,7 @@ from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, run_record
-from ruleout.training.grids import Grid, configurations, loss_options, with_options
+from ruleout.training.grids import Grid, configurations, loss_options
 from ruleout.training.nets import dense_layers, pays_to_stack
 from ruleout.training.optimizers import check_optimizer
 from ruleout.training.stack import (
@@ -146,15 +146,15 @@ def fit_grid(
     began = time.perf_counter()
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed)
-    row = approach if isinstance(approach, Approach) else find_approach(approach)
+    row = find_approach(approach)
     if trials[0].rate is not None:
         row.check_rate()
     configs = configurations(grid)
     dtype, compute, tf32 = find_precision(precision)
     where = find_device(device, precision)
     for one in configs:  # raises for options that the loss does not have, or cannot take
-        with_options(row, loss_options([one], torch.zeros(0)))
-    loss_options(configs, torch.zeros(0))
+        row.with_options(**loss_options(row, [one], torch.zeros(0)))
+    loss_options(row, configs, torch.zeros(0))
     check_counts(epochs=epochs, batch_size=batch_size, every=every)
     check_counts(stack=1 if stack is None else stack)
     check_monitor(stopping, watch or {})

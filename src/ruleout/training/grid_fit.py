@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
-from ruleout.training.grids import Configuration
+from ruleout.training.grids import Configuration, plain
 from ruleout.version import __version__
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def run_record(
     data = fingerprint(x, [trial.sets for trial in run.trials])
     told: dict[str, Any] = {
         "approach": run.approach.name,
-        "approach_options": dict(getattr(run.approach.source, "options", {})),
+        "approach_options": {name: plain(value) for name, value in run.approach.options.items()},
         "model": model if isinstance(model, str) else getattr(model, "__name__", str(model)),
         "parameters": sum(p.numel() for p in run.modules[0].parameters()),
         "configurations": [dict(one) for one in run.grid],

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 from ruleout.labels.errors import brief, nearest
-from ruleout.methods import Approach, approach
+from ruleout.methods import Approach
 
 Configuration: TypeAlias = dict[str, Any]
 Grid: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -65,6 +65,8 @@ def configurations(grid: Grid | None) -> list[Configuration]:
 def _listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, (str, Real)) or not hasattr(values, "__iter__"):
         return [values]
+    if getattr(values, "ndim", 1) != 1:  # a matrix is one value
+        return [values]
     listed = list(values)
     if not listed:
         raise ValueError(f"the grid has no value for {name!r}; give at least one")
@@ -78,16 +80,20 @@ def _checked(one: Configuration) -> Configuration:
         if not number or value < 0:
             raise ValueError(f"{name} must be a number, zero or above, not {brief(value)}")
         one[name] = float(value)
-    return {name: _plain(value) for name, value in one.items()}
+    return {name: plain(value) for name, value in one.items()}
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+def plain(value: Any) -> Any:
+    """Return a number or nested lists of an array or tensor; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def loss_options(grid: Sequence[Configuration], like: Tensor) -> dict[str, Any]:
-    """Return the options of the loss; those that differ become tensors ``[C, 1, 1]``."""
-    options: dict[str, Any] = {}
+def loss_options(row: Approach, grid: Sequence[Configuration], like: Tensor) -> dict[str, Any]:
+    """Return the options of the loss; those that differ become tensors ``[C, 1, 1]``.
+
+    A matrix becomes a tensor at once: inside a CUDA graph it could not be copied any more.
+    """
+    options = {name: plain(value) for name, value in row.options.items()}
     for name in grid[0]:
         values = [one[name] for one in grid]
         if name in _DEFAULTS:
@@ -99,11 +105,4 @@ def loss_options(grid: Sequence[Configuration], like: Tensor) -> dict[str, Any]:
         else:
             say = nearest(name, _DEFAULTS, "train one grid for each value")
             raise ValueError(f"the grid gives {name!r} values that are not numbers; {say}")
-    return options
-
-
-def with_options(row: Approach, options: Mapping[str, Any]) -> Approach:
-    """Return the approach with further options; those it has stay."""
-    if not options:
-        return row
-    return approach(row.name, **{**getattr(row.source, "options", {}), **options})
+    return {n: like.new_tensor(v) if isinstance(v, list) else v for n, v in options.items()}

@@ -22,7 +22,7 @@ Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 _COMPILED: dict[Any, Slope] = {}
 
 
-class Slopes:
+class LossGradient:
     """From logits to the losses ``[A, C]`` and the slopes of their sum.
 
     Parameters
@@ -35,7 +35,7 @@ class Slopes:
 
     def __init__(self, approach: Approach, steps: int) -> None:
         self.approach = approach
-        options = getattr(approach.source, "options", {})
+        options = approach.options
         self.fixed = not any(isinstance(value, Tensor) for value in options.values())
         self.long = steps >= _LONG
         self._key = (approach.name, repr(sorted(options.items())))
@@ -65,7 +65,7 @@ class Slopes:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
             given = dict(zip(names, extra, strict=True))
-            loss = self.approach.batch_loss(leaf, excluded, **given)
+            loss = self.approach.trusted_loss(leaf, excluded, **given)
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
         return loss.detach(), slope
 

@@ -17,8 +17,8 @@ from ruleout.methods import Approach
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import cache_size, room
 from ruleout.training.grid_fit import State
-from ruleout.training.grids import Configuration, loss_options, with_options
-from ruleout.training.loss_gradient import Slopes
+from ruleout.training.grids import Configuration, loss_options
+from ruleout.training.loss_gradient import LossGradient
 from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
 from ruleout.training.optimizers import At, Optimizer, Product, Rates, rates
 from ruleout.training.watches import Watch, Watcher
@@ -107,7 +107,9 @@ class Stack:
         ]
         shape = (len(own), len(self.grid))
         self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
-        self.slopes = Slopes(self._approach(), run.epochs * len(self.shapes))
+        options = loss_options(run.approach, self.grid, self.net.parameters[0])
+        own_loss = run.approach.with_options(**options)
+        self.loss_gradient = LossGradient(own_loss, run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
         self.before = run.start.epochs if run.start else 0  # of the fit that this one goes on from
         self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
@@ -126,10 +128,6 @@ class Stack:
             return dense(modules, count, width, run.dtype, run.device, run.compute)
         dimensions = len(run.features.shape or ())
         return Modules(modules, count, dimensions, run.dtype, run.device, run.compute)
-
-    def _approach(self) -> Approach:
-        """Return the approach with the options of these configurations."""
-        return with_options(self.run.approach, loss_options(self.grid, self.net.parameters[0]))
 
     def _capturable(self) -> bool:
         resident = self.schedule.resident and self.run.features.resident
@@ -175,7 +173,7 @@ class Stack:
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
             prior = self.schedule.prior[: shape.active]
-            return self.slopes(logits, batch.excluded, prior, batch.weight, batch.rate)
+            return self.loss_gradient(logits, batch.excluded, prior, batch.weight, batch.rate)
 
         loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
         self.total[: shape.active] += loss

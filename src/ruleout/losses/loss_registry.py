@@ -5,27 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels.errors import nearest
 from ruleout.losses.log_space import align, scale
-
-__all__ = [
-    "Kind",
-    "Loss",
-    "as_tensors",
-    "get",
-    "names",
-    "rates_of",
-    "register",
-    "to_lead",
-    "unbiased",
-]
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
 
@@ -48,7 +36,8 @@ class Loss:
         - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled
           out, used through a decomposition.
     family
-        The group of rows in the paper's tables.
+        The group of rows in a table. A single-label loss of the family ``"decomposed"`` appears in
+        the paper's groups ``before-shuffle`` and ``after-shuffle``.
     paper
         Where it was published.
     function, options
@@ -82,6 +71,9 @@ class Loss:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def __reduce__(self) -> Any:
+        return partial(get, self.name, **self.options), ()
+
     def __call__(self, logits: Tensor, excluded: Any = None) -> Tensor:
         """Return the loss per example, ``[..., B]``; of a single-label loss ``[..., B, k]``.
 
@@ -90,6 +82,7 @@ class Loss:
         if self.kind == "single" and excluded is None:
             return self.matrix(logits)
         logits, mask = as_tensors(logits, excluded)
+        check_excluded(mask)
         return self.matrix(logits) if self.kind == "single" else self.per_example(logits, mask)
 
     def matrix(self, logits: Tensor) -> Tensor:
@@ -134,9 +127,8 @@ class Loss:
 
     def _bounds(self) -> tuple[float, float]:
         if self.bounds is None:
-            raise ValueError(
-                f"no bounds are recorded for loss {self.name!r}; base losses have them"
-            )
+            say = f"no bounds are recorded for loss {self.name!r}; base losses have them"
+            raise ValueError(say)
         return self.bounds(**self.options)
 
     def with_options(self, **options: Any) -> Loss:
@@ -144,9 +136,7 @@ class Loss:
         if not options:
             return self
         parameters = inspect.signature(self.function).parameters.values()
-        known = {
-            parameter.name for parameter in parameters if parameter.default is not parameter.empty
-        } - {"rate"}
+        known = {one.name for one in parameters if one.default is not one.empty} - {"rate"}
         for name in options:
             if name not in known:
                 say = f"its options are {sorted(known)}" if known else "it has no options"
@@ -268,7 +258,14 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a floating-point torch tensor [..., B, k]")
-    mask = excluded if isinstance(excluded, Tensor) else torch.from_numpy(_array(excluded))
+    if excluded is None:
+        raise TypeError("this loss needs excluded: [..., B, k], 1 where a class was ruled out")
+    mask = excluded
+    if not isinstance(mask, Tensor):
+        array = np.asarray(excluded)
+        if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+            raise ValueError(_NOT_BINARY)
+        mask = torch.from_numpy(array.astype(np.bool_))
     if logits.ndim < 2 or mask.ndim < 2 or logits.shape[-2:] != mask.shape[-2:]:
         raise ValueError(
             f"logits {tuple(logits.shape)} and excluded {tuple(mask.shape)} "
@@ -277,6 +274,33 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
     if mask.ndim > 2:
         logits, mask = align(logits, mask)
     return logits, mask.to(logits)
+
+
+_NOT_BINARY = "excluded holds values other than 0 and 1; 1 means ruled out"
+
+
+def check_excluded(mask: Tensor, single: bool = False) -> None:
+    """Raise where `mask` is not of 0 and 1, or a row rules out all classes, or more than one.
+
+    What lies on a GPU is trusted, since to look at it would stall the GPU, and so is what is traced
+    or mapped (`torch.compile`, `torch.vmap`), where nobody can look.
+    """
+    if mask.device.type != "cpu" or not mask.numel():
+        return
+    try:
+        binary = bool(((mask == 0) | (mask == 1)).all())
+        most = int(mask.sum(-1).max())
+    except RuntimeError:
+        return
+    if not binary:
+        raise ValueError(_NOT_BINARY)
+    if single and most > 1:
+        raise ValueError(
+            f"a row rules out {most} classes, but this approach takes one per row; "
+            "decompose with sets.pairs(), or use the approach's -after form"
+        )
+    if most == mask.shape[-1]:
+        raise ValueError("a row rules out every class; leave at least one possible")
 
 
 def to_lead(values: Any, logits: Tensor, last: int, what: str) -> Tensor:
@@ -288,13 +312,3 @@ def to_lead(values: Any, logits: Tensor, last: int, what: str) -> Tensor:
     if short or any(a not in (1, b) for a, b in pairs):
         raise ValueError(f"{what} is {tuple(tensor.shape)}, but must fit {wanted}")
     return tensor.to(logits)
-
-
-def _array(excluded: Any) -> NDArray[np.bool_]:
-    """Check what is not a tensor. Tensors are trusted: to look at them would stall a GPU."""
-    if excluded is None:
-        raise TypeError("this loss needs excluded: [..., B, k], 1 where a class was ruled out")
-    array = np.asarray(excluded)
-    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
-        raise ValueError("excluded holds values other than 0 and 1; 1 means ruled out")
-    return array.astype(np.bool_)
