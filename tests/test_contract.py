@@ -114,6 +114,16 @@ def test_the_contract_catches(
     assert f"mine, {said}" in str(caught.value)
 
 
+def test_a_stopped_gradient_can_be_declared(
+    registered: Callable[[Callable[..., Tensor]], str],
+) -> None:
+    name = registered(detached)
+    ro.testing.check_loss(name, stopped_gradient=True)
+    ro.testing.check_approach(name, stopped_gradient=True)
+    with pytest.raises(AssertionError, match="mine, gradient: wrong gradient"):
+        ro.testing.check_approach(name)
+
+
 def test_the_contract_notices_changed_input(
     registered: Callable[[Callable[..., Tensor]], str],
 ) -> None:

@@ -257,9 +257,11 @@ APPROACH_CHECKS: tuple[Callable[[Approach], None], ...] = (
 # ---------------------------------------------------------------------- the suites
 
 
-def _run(checks: Sequence[Callable[[Any], None]], subject: Subject) -> None:
+def _run(checks: Sequence[Callable[[Any], None]], subject: Subject, stopped: bool) -> None:
     """Run every check; whatever one raises becomes an AssertionError that names it."""
     for check in checks:
+        if stopped and check is gradient:
+            continue
         try:
             check(subject)
         except Exception as error:
@@ -267,16 +269,21 @@ def _run(checks: Sequence[Callable[[Any], None]], subject: Subject) -> None:
             raise AssertionError(f"{subject.name}, {check.__name__}: {what}{error}") from None
 
 
-def check_loss(loss: str | Loss) -> None:
+def check_loss(loss: str | Loss, *, stopped_gradient: bool = False) -> None:
     """Raise AssertionError unless the loss keeps every contract.
+
+    `stopped_gradient` is that of :func:`check_approach`.
 
     >>> check_loss("mae")
     """
-    _run(LOSS_CHECKS, get(loss) if isinstance(loss, str) else loss)
+    _run(LOSS_CHECKS, get(loss) if isinstance(loss, str) else loss, stopped_gradient)
 
 
 def check_approach(
-    row: str | Approach, reference: Callable[[list[Any], list[Any]], float] | None = None
+    row: str | Approach,
+    reference: Callable[[list[Any], list[Any]], float] | None = None,
+    *,
+    stopped_gradient: bool = False,
 ) -> None:
     """Raise AssertionError unless the approach keeps every contract.
 
@@ -286,13 +293,16 @@ def check_approach(
         An approach or its name.
     reference
         An independent way to compute ``batch_loss``, from nested lists of logits and bools.
+    stopped_gradient
+        The approach stops a gradient on purpose (``detach``), so that its gradient is not that of
+        its value: the two are then not compared.
 
     Examples
     --------
     >>> check_approach("log")
     """
-    row = approach(row) if isinstance(row, str) else row
-    _run(APPROACH_CHECKS, row)
+    row = approach(row)
+    _run(APPROACH_CHECKS, row, stopped_gradient)
     if reference is None:
         return
     for case in cases(_single(row)):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import ruleout as ro
 from ruleout.methods import PAPER
@@ -146,9 +148,68 @@ def test_before_rows_with_several_classes_are_refused() -> None:
             ro.approach(name).batch_loss(torch.zeros(2, 4), sets)
 
 
-def test_masks_of_other_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="values other than 0 and 1"):
-        ro.approach("log").batch_loss(torch.zeros(1, 3), np.array([[2, 0, 0]]))
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+@pytest.mark.parametrize(
+    ("excluded", "said"),
+    [
+        ([[2, 0, 0]], "values other than 0 and 1"),
+        ([[0.5, 0, 0]], "values other than 0 and 1"),
+        ([[1, 1, 1]], "a row rules out every class; leave at least one possible"),
+    ],
+)
+def test_masks_that_cannot_be_are_refused(excluded: Any, said: str, kind: Any) -> None:
+    for call in (ro.approach("log").batch_loss, ro.losses.get("log"), ro.criterion("risk")):
+        with pytest.raises(ValueError, match=said):
+            call(torch.zeros(1, 3), kind(excluded))
+
+
+def test_before_rows_are_also_checked_as_tensors_but_not_where_nobody_can_look() -> None:
+    row, logits = ro.approach("pc-before"), torch.arange(24.0).double().sin().view(3, 2, 4)
+    two = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 0]])
+    with pytest.raises(ValueError, match="a row rules out 2 classes, but this approach takes"):
+        row.batch_loss(logits, two)
+    one = torch.tensor([[1, 0, 0, 0], [0, 1, 0, 0]])
+    mapped = torch.vmap(lambda f, e: row.batch_loss(f, e))(logits, one.expand(3, 2, 4))
+    assert torch.allclose(mapped, row.batch_loss(logits, one))
+
+
+def test_the_family_of_a_single_label_loss_is_kept() -> None:
+    ro.losses.register("mine", kind="single", family="ours", paper="y")(torch.zeros_like)
+    try:
+        assert ro.approaches(family="ours") == ["mine-before", "mine-after"]
+    finally:
+        ro.losses.forget("mine")
+
+
+def test_an_approach_is_taken_where_its_name_is_and_can_have_another_one() -> None:
+    mine = ro.approach("gce", q=0.3).named("gce-0.3", "GCE (q = 0.3)")
+    assert ro.approach(mine) is mine
+    assert ro.approach(mine, q=0.5).options == {"q": 0.5}
+    assert (mine.name, mine.label, mine.family) == ("gce-0.3", "GCE (q = 0.3)", "bounded")
+    assert pickle.loads(pickle.dumps(mine)) == mine
+    x, y = ro.datasets.load("digits").train
+    sets = ro.draw(y[:50], 10, seed=0)
+    fit = ro.fit_grid(x[:50], sets, approach=mine, epochs=1)
+    assert (fit.record["approach"], fit.record["approach_options"]) == ("gce-0.3", {"q": 0.3})
+
+
+def test_a_batch_rule_of_a_user_is_two_rows_that_keep_the_contract() -> None:
+    @ro.methods.register_rule("mine", paper="a test")
+    def mine(logits: Tensor, excluded: Tensor, prior: Any, weight: Any) -> Tensor:
+        del prior
+        pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
+        total = (pairs * logits.softmax(-1).square()).sum((-2, -1))
+        return total / pairs.sum((-2, -1)).clamp(min=1e-300)
+
+    try:
+        with pytest.raises(ValueError, match="'mine' is registered already"):
+            ro.methods.register_rule("mine", paper="y")
+        assert ro.approach("mine-before").family == "before-shuffle"
+        ro.testing.check_approach("mine-after")
+        assert pickle.loads(pickle.dumps(ro.approach("mine-after"))).source.function is mine
+    finally:
+        ro.methods.forget_rule("mine")
+    assert "mine-after" not in ro.approaches()
 
 
 @pytest.mark.parametrize("name", ro.approaches())

@@ -7,6 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import torch
+from scipy.sparse import csr_matrix
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import ruleout as ro
 from ruleout.selection import choose, search, split
@@ -46,7 +50,18 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("no grid", lambda: fit_grid(X, SETS, grid=[]), "the grid holds no configuration; give at least one value for each name"),
     ("rate", lambda: fit_grid(X, SETS, grid={"learning_rate": -1}), "learning_rate must be a number, zero or above, not -1"),
     ("rate text", lambda: fit_grid(X, SETS, grid={"weight_decay": "a"}), "weight_decay must be a number, zero or above, not 'a'"),
-    ("option", lambda: fit_grid(X, SETS, grid={"q": 0.3}), "loss 'log' has no option 'q'; it has no options"),
+    ("option", lambda: fit_grid(X, SETS, grid={"q": 0.3}), "the grid sets 'q', which is unknown; a grid of 'log' can set learning_rate, weight_decay"),
+    ("lr", lambda: fit_grid(X, SETS, grid={"lr": 0.3}), "the grid sets 'lr', which is unknown; did you mean 'learning_rate'?"),
+    ("near option", lambda: fit_grid(X, SETS, approach="phuber", grid={"taau": 3}), "the grid sets 'taau', which is unknown; did you mean 'tau'?"),
+    ("loader", lambda: fit_grid(DataLoader(TensorDataset(torch.zeros(4, 3))), SETS), "x is a DataLoader; give all rows at once: an array, a tensor, a memory map or a sparse matrix"),
+    ("sparse nan", lambda: fit_grid(csr_matrix(HOLE), SETS), "row 2, column 1: x holds nan; fill in or leave out missing values first"),
+    ("no shape", lambda: fit_grid(X, SETS, model="resnet32"), "a convolutional model reads images (channels, height, width), not (3,); say shape=(channels, height, width), or use 'linear' or 'mlp' for flat features"),
+    ("own CNN", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh(), nn.Linear(4, 3))), "the model cannot read rows of shape (3,) (mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)); for one that reads images say shape=(channels, height, width)"),
+    ("own width", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh(), nn.Linear(3, 4))), "the model makes (2, 4) of 2 rows; return logits [rows, 3]"),
+    ("native width", lambda: fit_grid(X, SETS, model=nn.Linear(3, 4)), "the model reads 3 numbers and returns 4, the data have 3 and 3 classes; give one of that size"),
+    ("no weights", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh())), "the model has no weights; give one that can be trained"),
+    ("one row", lambda: fit_grid(X[:1], SETS[:1], model=nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))), "batch norm cannot train on a batch of one row; give more rows"),
+    ("module options", lambda: fit_grid(X, SETS, model=nn.Linear(3, 3), model_options={"bias": True}), "a module takes no model options; give a function that makes it"),
     ("mixed", lambda: fit_grid(X, SETS, grid=[{"q": 1}, {}]), "every configuration of a grid must set the same names"),
     ("words", lambda: fit_grid(X, SETS, approach="clpl", grid={"psi": ["logistic", "squared-hinge"]}), "the grid gives 'psi' values that are not numbers; train one grid for each value"),
     ("epochs", lambda: fit_grid(X, SETS, epochs=0), "epochs must be a whole number of at least 1, not 0"),
@@ -68,8 +83,8 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("nothing kept", lambda: fit_grid(X, SETS, start=fit_grid(X, SETS, epochs=1, moments=False)), "start kept nothing to go on from; fit with moments=True, without stopping"),
     ("other model", lambda: fit_grid(X[:, :2], SETS, start=fit_grid(X, SETS, epochs=1)), "start is of another model or optimizer; go on with the same"),
     ("other optimizer", lambda: fit_grid(X, SETS, optimizer="sgd", start=fit_grid(X, SETS, epochs=1)), "start is of another model or optimizer; go on with the same"),
-    ("watch labels", lambda: fit_grid(X, SETS, watch={"v": Watch([0, 1, 2, 3])}), "watch 'v' holds labels that are no positions of classes; give whole numbers from 0 to 2"),
-    ("watch words", lambda: fit_grid(X, SETS, watch={"v": Watch(list("abca"))}), "watch 'v' holds labels that are no positions of classes; give whole numbers from 0 to 2"),
+    ("watch labels", lambda: fit_grid(X, SETS, watch={"v": Watch([0, 1, 2, 3])}), "watch 'v' holds labels that are not positions of classes; give whole numbers from 0 to 2"),
+    ("watch words", lambda: fit_grid(X, SETS, watch={"v": Watch(list("abca"))}), "watch 'v' holds labels that are not positions of classes; give whole numbers from 0 to 2"),
     ("watch classes", lambda: fit_grid(X, SETS, watch={"v": Watch(ro.LabelSets(SETS.excluded, classes=[2, 1, 0]), {"a": ro.criterion("accuracy").values})}), "the classes of watch 'v' are not those of the training data; give the same classes in the same order"),
     ("watch places", lambda: fit_grid(X, SETS, watch={"v": Watch([0], rows=[9])}), "watch 'v' names rows that are not there; give whole numbers from 0 to 3"),
     ("watch trials", lambda: fit_grid(X, [SETS, SETS], watch={"v": Watch([[0] * 4])}), "watch 'v' lists 1 trials; give one entry for each trial"),

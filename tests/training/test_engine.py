@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +97,7 @@ def test_a_configuration_that_diverges_is_recorded_and_harms_nobody(digits: Any)
         {"learning_rate": 1e-2, "weight_decay": 0.0},
         {"learning_rate": 1e-3, "weight_decay": 0.0},
     ]
-    bad = {"learning_rate": 1e200, "weight_decay": 1e200}
+    bad = {"learning_rate": 100.0, "weight_decay": 1e300}
     options: dict[str, Any] = {"epochs": 4, "precision": "float64", "optimizer": "sgd"}
     options["watch"] = {"train": Watch(y)}
     alone = fit_grid(x, sets, grid=good, **options)
@@ -182,7 +184,8 @@ def test_a_fit_can_go_on_from_another(digits: Any) -> None:
     x, _, sets = digits
     first = fit_grid(x, sets, grid=GRID, epochs=2)
     more = fit_grid(x, sets, grid=GRID, epochs=1, start=first)
-    last = fit_grid(x, sets, grid=GRID, epochs=2, start=more)
+    last = fit_grid(x, sets, grid=GRID, epochs=2, start=more.state)
+    assert more.state is not None
     assert more.state.steps.tolist() == [9.0]
     assert same(last, fit_grid(x, sets, grid=GRID, epochs=5))
 
@@ -329,6 +332,71 @@ def test_models_with_buffers_do_not_share_them(digits: Any) -> None:
         alone = fit_grid(x, sets, model=normed, grid=[one], epochs=3)
         for name, value in alone.weights.items():
             assert torch.equal(both.weights[name][:, place], value[:, 0]), name
+
+
+def test_a_module_is_copied_for_every_model(digits: Any) -> None:
+    x, _, sets = digits
+    for own in (nn.Linear(64, 10), nn.Sequential(nn.Linear(64, 10), nn.Tanh())):
+        before = [p.clone() for p in own.parameters()]
+        one = fit_grid(x, [sets, sets], model=own, grid=GRID, epochs=2)
+        made: Any = lambda *_, own=own: deepcopy(own)  # noqa: E731
+        two = fit_grid(x, [sets, sets], model=made, grid=GRID, epochs=2)
+        assert same(one, two)
+        assert one.record["model"] == type(own).__name__
+        assert all(torch.equal(a, b) for a, b in zip(before, own.parameters(), strict=True))
+
+
+def test_a_last_batch_of_one_row_is_left_out_where_batch_norm_needs_two(digits: Any) -> None:
+    x, _, sets = digits
+
+    def normed(shape: tuple[int, ...], classes: int) -> nn.Module:
+        return nn.Sequential(nn.BatchNorm1d(shape[0]), nn.Linear(shape[0], classes))
+
+    options: dict[str, Any] = {"model": normed, "batch_size": 32, "epochs": 1}
+    fit = fit_grid(x[:65], sets[:65], **options)
+    assert fit.state is not None
+    assert fit.state.steps.tolist() == [2]
+    assert np.isfinite(fit.history["loss"]).all()
+    assert fit_grid(x[:66], sets[:66], **options).state.steps.tolist() == [3]  # type: ignore[union-attr]
+    plain = fit_grid(x[:65], sets[:65], batch_size=32, epochs=1)
+    assert plain.state.steps.tolist() == [3]  # type: ignore[union-attr]
+
+
+class Noisy(Gate):
+    """Draws random numbers without a module that says so."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(nn.functional.dropout(x, 0.3, self.training))
+
+
+def test_a_module_that_draws_random_numbers_trains_alone_and_by_its_seed(digits: Any) -> None:
+    x, _, sets = digits
+    options: dict[str, Any] = {"model": Noisy, "epochs": 2, "batch_size": 100}
+    both = fit_grid(x, sets, grid=GRID, **options)
+    assert both.record["stack"] == [1, 1]
+    alone = fit_grid(x, sets, grid=[both.configurations[2]], **options)
+    for name, value in alone.weights.items():
+        assert torch.equal(both.weights[name][:, 2:3], value)
+
+
+def test_a_learning_rate_that_trains_nothing_is_warned_of(digits: Any) -> None:
+    x, _, sets = digits
+    with pytest.warns(UserWarning, match=r"a learning rate of 1e\+09 will hardly train"):
+        fit_grid(x, sets, grid={"learning_rate": 1e9}, epochs=1)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, np.ndarray.tolist])
+@pytest.mark.parametrize("approach", ["forward-before", "forward-after"])
+def test_an_option_can_be_a_matrix(digits: Any, approach: str, kind: Any) -> None:
+    x, _, sets = digits
+    even = kind((1 - np.eye(10)) / 9)
+    options: dict[str, Any] = {"epochs": 2, "precision": "float64"}
+    plain = fit_grid(x, sets, approach=approach, grid=GRID, **options)
+    given = fit_grid(x, sets, approach=ro.approach(approach, transition=even), grid=GRID, **options)
+    listed = [{**one, "transition": even} for one in configurations(GRID)]
+    for found in (given, fit_grid(x, sets, approach=approach, grid=listed, **options)):
+        assert close(plain, found, 1e-10)
+        json.dumps(found.record)
 
 
 class Scaled(nn.Module):

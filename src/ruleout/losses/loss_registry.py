@@ -131,15 +131,20 @@ class Loss:
             raise ValueError(say)
         return self.bounds(**self.options)
 
+    @property
+    def option_names(self) -> list[str]:
+        """The keyword arguments of its function that can be set."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return sorted({one.name for one in parameters if one.default is not one.empty} - {"rate"})
+
     def with_options(self, **options: Any) -> Loss:
         """Return the same loss with other values for its keyword arguments."""
         if not options:
             return self
-        parameters = inspect.signature(self.function).parameters.values()
-        known = {one.name for one in parameters if one.default is not one.empty} - {"rate"}
+        known = self.option_names
         for name in options:
             if name not in known:
-                say = f"its options are {sorted(known)}" if known else "it has no options"
+                say = f"its options are {known}" if known else "it has no options"
                 raise ValueError(
                     f"loss {self.name!r} has no option {name!r}; {nearest(name, known, say)}"
                 )

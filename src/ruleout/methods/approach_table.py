@@ -219,6 +219,11 @@ class Approach:
         """The values that were given for options of the loss."""
         return dict(self.source.options) if isinstance(self.source, Loss) else {}
 
+    @property
+    def option_names(self) -> list[str]:
+        """The options that its loss has."""
+        return self.source.option_names if isinstance(self.source, Loss) else []
+
     def with_options(self, **options: Any) -> Approach:
         """Return the approach with further options of its loss; those it has stay."""
         if not options:

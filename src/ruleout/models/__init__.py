@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 
 def build(
-    model: str | Callable[..., nn.Module],
+    model: str | nn.Module | Callable[..., nn.Module],
     shape: int | tuple[int, ...],
     classes: int,
     *,
@@ -36,7 +37,8 @@ def build(
     Parameters
     ----------
     model
-        A name of :data:`MODELS`, or a function ``(shape, classes, **options) → nn.Module``.
+        A name of :data:`MODELS`, a function ``(shape, classes, **options) → nn.Module``, or a
+        module: each model is then a copy of it, whatever the seed.
     shape
         The shape of one example, ``(64,)`` or ``(3, 32, 32)``; a number means a flat one.
     classes
@@ -60,6 +62,10 @@ def build(
             say = f"the models are {', '.join(MODELS)}"
             raise ValueError(f"unknown model {model!r}; {nearest(model, MODELS, say)}")
         model = MODELS[model]
+    if isinstance(model, nn.Module):
+        if options:
+            raise ValueError("a module takes no model options; give a function that makes it")
+        return deepcopy(model)
     dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

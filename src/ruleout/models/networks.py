@@ -32,7 +32,7 @@ def _channels(shape: tuple[int, ...]) -> int:
     if len(shape) != 3:
         raise ValueError(
             f"a convolutional model reads images (channels, height, width), not {shape}; "
-            "use 'linear' or 'mlp' for flat features"
+            "say shape=(channels, height, width), or use 'linear' or 'mlp' for flat features"
         )
     return shape[0]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels.errors import nearest
-from ruleout.losses.loss_registry import as_tensors, rates_of
+from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 
 __all__ = ["Criterion", "Estimate", "criterion"]
 
@@ -62,6 +62,7 @@ class Criterion:
         (tensor(0.5000), tensor(0.5000))
         """
         scores, mask = as_tensors(logits, excluded)
+        check_excluded(mask)
         says = mask.amax(-1)
         known = (mask,) if rate is None else (mask, rates_of(rate, scores))
         values = self.values(scores, *known)

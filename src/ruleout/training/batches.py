@@ -1,4 +1,4 @@
-"""Batches: which rows each step of each trial reads, and what was ruled out there.
+"""Batches: which rows each step of each trial reads, their features, and what was ruled out.
 
 An epoch is a walk over *items*: the rows of a trial, or for ``pairs-before`` its pairs (row,
 ruled-out class). The order depends on the seed of the trial, the epoch and the number of items
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError
 from ruleout.methods.approach_table import Form
-from ruleout.training.device import room
+from ruleout.training.device import Numbers, room
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -52,7 +53,6 @@ class Trial:
     rate: NDArray[np.float64] | None = None
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
-        """Return the trial with some of its rows alone."""
         rows = chosen if self.rows is None else np.asarray(self.rows)[chosen]
         weight = None if self.weight is None else np.asarray(self.weight)[chosen]
         rate = None if self.rate is None else np.asarray(self.rate)[chosen]
@@ -73,9 +73,7 @@ def order(seed: int, epoch: int, items: int) -> NDArray[np.intp]:
     return np.random.default_rng([seed, epoch]).permutation(items)
 
 
-class Batch(NamedTuple):
-    """What a step reads; `A` trials are still at work."""
-
+class Batch(NamedTuple):  # of A trials that are still at work
     rows: Tensor  # [A, B]: rows of x
     excluded: Tensor  # [A, 1, B, k]
     weight: Tensor | None  # [A, 1, B]
@@ -95,45 +93,39 @@ class BatchSchedule:
 
     Trials are ordered by their number of items, most first, so that those still at work in the
     last steps of an epoch are always the first ones. Where trials end within a step, missing items
-    get the weight 0.
+    get the weight 0. A last batch of fewer than `least` items is left out.
     """
 
     def __init__(
-        self,
-        trials: Sequence[Trial],
-        form: Form,
-        size: int,
-        dtype: torch.dtype,
-        device: torch.device,
+        self, trials: Sequence[Trial], form: Form, size: int, numbers: Numbers, least: int = 1
     ) -> None:
         self.trials, self.size = trials, size
-        self.dtype, self.device = dtype, device
+        self.device, self.dtype, _ = numbers
         self.classes = trials[0].sets.shape[1]
         self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
         self.items = [len(trial.sets) for trial in trials]
         if self._pairs is not None:
             self.items = [len(rows) for rows, _ in self._pairs]
+        self.items = [n - n % size if n % size < least else n for n in self.items]
         self.steps = [-(-n // size) for n in self.items]
-        self.prior = self._tensor([_shares(t) for t in trials]).unsqueeze(1)  # [T, 1, k]
-        given = any(trial.weight is not None for trial in trials)
-        self.weighted = given or len(set(self.items)) > 1
-        self._given = given
+        if least > size or 0 in self.items:
+            raise InputError("batch norm cannot train on a batch of one row", "give more rows")
+        shares = torch.from_numpy(np.stack([_shares(trial) for trial in trials]))
+        self.prior = shares.to(self.device, self.dtype).unsqueeze(1)  # [T, 1, k]
+        self._given = any(trial.weight is not None for trial in trials)
+        self.weighted = self._given or len(set(self.items)) > 1
         self.rated = trials[0].rate is not None
         self.laid: dict[str, Tensor] = {}
         self._rows_each = max(len(t.sets) for t in trials)
         self._table: Tensor | None = None
-        size = self._rows_each * self.classes * len(trials) * dtype.itemsize
-        if self._pairs is None and size <= 0.1 * room(device):
+        size = self._rows_each * self.classes * len(trials) * self.dtype.itemsize
+        if self._pairs is None and size <= 0.1 * room(self.device):
             self._table = self._resident(self._rows_each)
-        self._ahead = ThreadPoolExecutor(1) if device.type == "cuda" else None
+        self._ahead = ThreadPoolExecutor(1) if self.device.type == "cuda" else None
         self._next: dict[int, Future[Any]] = {}
         self._place: NDArray[np.int64]
 
-    def _tensor(self, values: Sequence[NDArray[np.float64]]) -> Tensor:
-        return torch.from_numpy(np.stack(values)).to(self.device, self.dtype)
-
     def _resident(self, most: int) -> Tensor:
-        """Hold what was ruled out as numbers, ``[T · most, k]``."""
         table = torch.zeros(len(self.trials), most, self.classes, dtype=self.dtype)
         for place, trial in enumerate(self.trials):
             table[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
@@ -169,7 +161,8 @@ class BatchSchedule:
         weight = np.zeros(place.shape if self.weighted else 0, _NUMPY[self.dtype])
         rate = np.zeros(place.shape if self.rated else 0, _NUMPY[self.dtype])
         for t, (trial, n) in enumerate(zip(self.trials, self.items, strict=True)):
-            walk = order(int(trial.seed or 0), number, n)
+            total = len(trial.sets) if self._pairs is None else len(self._pairs[t][0])
+            walk = order(int(trial.seed or 0), number, total)[:n]
             if self._pairs is not None:
                 rows_of, classes_of = self._pairs[t]
                 walk, both[t, :n, 1] = rows_of[walk], classes_of[walk]
@@ -234,59 +227,36 @@ _LINE = 32  # numbers in a cache line of a GPU: weights of whole lines move a si
 
 
 class Features:
-    """Rows of numbers, handed out in batches on the device.
+    """Rows of numbers (as `check_features` gives them), handed out in batches on the device.
 
-    Parameters
-    ----------
-    x
-        ``[n, ...]``: an array, a memory map or a sparse matrix, as `check_features` gives it.
-    shape
-        The shape in which a model reads an example; None for flat rows that end in a 1, so that a
-        first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a
-        GPU to whole cache lines).
-    dtype, device
-        Of the batches.
+    `shape` is that in which a model reads an example; None for flat rows that end in a 1, so that a
+    first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a GPU
+    to whole cache lines).
     """
 
-    def __init__(
-        self, x: Any, shape: tuple[int, ...] | None, dtype: torch.dtype, device: torch.device
-    ) -> None:
+    def __init__(self, x: Any, shape: tuple[int, ...] | None, numbers: Numbers) -> None:
+        self.x, self.shape, self.numbers = x, shape, numbers
+        self.device, self.dtype = numbers.device, numbers.compute
         self.n, self.d = x.shape[0], prod(x.shape[1:])
-        self.shape = shape
-        fill = _LINE if device.type == "cuda" and self.d >= 4 * _LINE else 8
+        fill = _LINE if self.device.type == "cuda" and self.d >= 4 * _LINE else 8
         self.width = self.d if shape else -fill * (-(self.d + 1) // fill)
-        self.dtype, self.device = dtype, device
-        self.x = x
-        self._numbers = np.float64 if dtype is torch.float64 else np.float32
         self._resident: Tensor | None = None
-        if self.n * self.width * dtype.itemsize <= 0.5 * room(device):
-            self._resident = self._load(slice(None))
+        if self.n * self.width * self.dtype.itemsize <= 0.5 * room(self.device):
+            self._resident = self._load(range(self.n))
 
     @property
     def resident(self) -> bool:
-        """Whether all rows are held on the device."""
         return self._resident is not None
 
-    @property
-    def tensor(self) -> Tensor:
-        """All rows, ``[n, width]``; only when they are resident."""
-        assert self._resident is not None
-        return self._resident
-
-    def _load(self, rows: Any) -> Tensor:
-        """Read rows, given by a range or by number, onto the device."""
-        count = len(range(*rows.indices(self.n))) if isinstance(rows, slice) else len(rows)
-        out = torch.zeros(count, self.width, dtype=self.dtype, device=self.device)
+    def _load(self, rows: range | NDArray[np.int64]) -> Tensor:
+        out = torch.zeros(len(rows), self.width, dtype=self.dtype, device=self.device)
         step = max(1, _BLOCK // (8 * max(1, self.d)))
-        for start in range(0, count, step):
-            if isinstance(rows, slice):
-                first = (rows.start or 0) + start
-                piece: Any = slice(first, min(first + step, (rows.start or 0) + count))
-            else:
-                piece = rows[start : start + step]
-            block = self.x[piece]
+        kind = np.float64 if self.dtype is torch.float64 else np.float32
+        for start in range(0, len(rows), step):
+            piece = rows[start : start + step]
+            block = self.x[slice(piece.start, piece.stop) if isinstance(piece, range) else piece]
             block = block.toarray() if hasattr(block, "toarray") else block
-            flat = torch.from_numpy(np.array(block, self._numbers).reshape(-1, self.d))
+            flat = torch.from_numpy(np.array(block, kind).reshape(-1, self.d))
             out[start : start + step, : self.d] = flat.to(self.device)
         if not self.shape:
             out[:, self.d] = 1
@@ -302,6 +272,6 @@ class Features:
         return batch.view(*rows.shape, *(self.shape or (self.width,)))
 
     def slice(self, piece: slice) -> Tensor:
-        """Return the examples of a range of rows."""
-        batch = self._load(piece) if self._resident is None else self._resident[piece]
+        rows = range(self.n)[piece]
+        batch = self._load(rows) if self._resident is None else self._resident[piece]
         return batch.view(len(batch), *(self.shape or (self.width,)))

@@ -23,17 +23,7 @@ _SCHEMA = 1
 
 
 class Checkpoint:
-    """The folder of one run.
-
-    Parameters
-    ----------
-    folder
-        Made if absent.
-    key
-        The hash of everything the result depends on. A folder with another key is refused.
-    seconds
-        How long to wait between two checkpoints of a stack.
-    """
+    """The folder of one run, made if absent; one whose key (of the record) differs is refused."""
 
     def __init__(self, folder: Path, key: str, seconds: float) -> None:
         self.folder, self.key, self.seconds = folder, key, seconds

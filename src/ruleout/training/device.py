@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -21,8 +22,15 @@ PRECISIONS = {
 }
 
 
+class Numbers(NamedTuple):
+    """Where one computes, and in which dtypes."""
+
+    device: torch.device
+    dtype: torch.dtype  # of the weights
+    compute: torch.dtype  # of the matrix products
+
+
 def find_precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    """Return what a precision means."""
     if name not in PRECISIONS:
         say = nearest(name, PRECISIONS, f"the precisions are {', '.join(PRECISIONS)}")
         raise ValueError(f"unknown precision {brief(name)}; {say}")
@@ -43,7 +51,6 @@ def find_device(device: str | torch.device | None, precision: str) -> torch.devi
 
 
 def room(device: torch.device) -> int:
-    """Return the free memory of a device in bytes."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -92,7 +99,7 @@ _SMALL = 200e6  # operations of a step below which one thread does not wait for 
 
 @contextmanager
 def matmul(rounded: bool) -> Iterator[None]:
-    """Allow TF32 for this run alone."""
+    """Allow TF32 or not, meanwhile."""
     settings = torch.backends.cuda.matmul
     before = settings.fp32_precision
     settings.fp32_precision = "tf32" if rounded else "ieee"
@@ -103,7 +110,6 @@ def matmul(rounded: bool) -> Iterator[None]:
 
 
 def tf32() -> bool:
-    """Say whether matrix products on a GPU may round what they multiply to TF32."""
     return str(torch.backends.cuda.matmul.fp32_precision) == "tf32"
 
 

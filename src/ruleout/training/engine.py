@@ -20,10 +20,10 @@ from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
-from ruleout.training.device import find_device, find_precision, matmul, threads
+from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, run_record
-from ruleout.training.grids import Grid, configurations, loss_options
-from ruleout.training.nets import dense_layers, pays_to_stack
+from ruleout.training.grids import Grid, check_names, configurations, loss_options
+from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer
 from ruleout.training.stack import (
     Block,
@@ -54,7 +54,7 @@ def fit_grid(
     sets: LabelSets | Sequence[LabelSets | Trial],
     *,
     approach: str | Approach = "log",
-    model: str | Callable[..., nn.Module] = "linear",
+    model: str | nn.Module | Callable[..., nn.Module] = "linear",
     grid: Grid | None = None,
     epochs: int = 250,
     batch_size: int = 256,
@@ -88,9 +88,10 @@ def fit_grid(
     approach
         A name of :func:`ruleout.approaches`, or an approach.
     model
-        A name of :data:`ruleout.models.MODELS`, or a function ``(shape, classes) → nn.Module``.
-        Linear models and ReLU perceptrons are stacked natively, other modules through
-        `torch.func` where that pays, else trained one after another.
+        A name of :data:`ruleout.models.MODELS`, a function ``(shape, classes) → nn.Module``, or a
+        module. Linear models and ReLU perceptrons are stacked natively, other modules through
+        `torch.func` where that pays, else trained one after another. A last batch of a single row
+        is left out where the model has batch norm.
     grid
         ``"paper"``, or values for ``learning_rate``, ``weight_decay`` and options of the loss: see
         :func:`~ruleout.training.configurations`.
@@ -151,8 +152,9 @@ def fit_grid(
         row.check_rate()
     configs = configurations(grid)
     dtype, compute, tf32 = find_precision(precision)
-    where = find_device(device, precision)
-    for one in configs:  # raises for options that the loss does not have, or cannot take
+    numbers = Numbers(find_device(device, precision), dtype, compute)
+    check_names(row, configs[0])
+    for one in configs:  # raises for values that the loss cannot take
         row.with_options(**loss_options(row, [one], torch.zeros(0)))
     loss_options(row, configs, torch.zeros(0))
     check_counts(epochs=epochs, batch_size=batch_size, every=every)
@@ -164,25 +166,28 @@ def fit_grid(
         raise InputError(f"x has rows of {x.shape[1:]}", f"shape={shape} must hold as many numbers")
 
     def fresh(trial: int) -> nn.Module:
-        made = build(model, shape, classes, seed=trials[trial].seed, **(model_options or {}))
+        own = int(trials[trial].seed or 0)
+        made = build(model, shape, classes, seed=own, **(model_options or {}))
         made.example_shape = shape  # type: ignore[assignment]
         return made
 
     modules = [fresh(trial) for trial in range(len(trials))]
     native = dense_layers(modules[0]) is not None
-    with matmul(tf32), threads(where, modules[0], len(configs) * len(trials), batch_size):
-        features = Features(x, None if native else shape, compute, where)
+    trait = try_module(modules[0], classes)
+    together = native or (not trait.random and pays_to_stack(modules[0]))
+    with matmul(tf32), threads(numbers.device, modules[0], len(configs) * len(trials), batch_size):
+        features = Features(x, None if native else shape, numbers)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
         last = range(max(1, epochs - max(tail, 1) + 1), epochs + 1)
         run = Run(
             features, trials, row, configs, modules, check_optimizer(optimizer), epochs,
-            batch_size, dtype, compute, where, watches,
+            batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if isinstance(start, GridFit) else start, moments and stopping is None,
+            trait.least,
         )  # fmt: skip
         if start is not None:
             check_start(run)
-        together = native or pays_to_stack(modules[0])
         planned = plan(run, stack if together else 1, together)
         record = run_record(run, model, precision, planned, x, seed)
         saved = (
@@ -229,10 +234,12 @@ def _train(
 
 def _cut(run: Run, block: Block) -> list[Block]:
     count = len(block.trials) * (block.stop - block.start)
-    say = f"{count} models do not fit the memory of {run.device}; training them in two parts"
+    say = (
+        f"{count} models do not fit the memory of {run.numbers.device}; training them in two parts"
+    )
     warnings.warn(say, RuntimeWarning, stacklevel=4)
     gc.collect()
-    if run.device.type == "cuda":
+    if run.numbers.device.type == "cuda":
         torch.cuda.empty_cache()
     return halves(block)
 

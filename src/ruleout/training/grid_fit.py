@@ -164,6 +164,12 @@ def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
     return torch.cat(out)
 
 
+def model_name(model: Any) -> str:
+    if isinstance(model, nn.Module):
+        return type(model).__name__
+    return model if isinstance(model, str) else getattr(model, "__name__", str(model))
+
+
 def run_record(
     run: Run, model: Any, precision: str, planned: Plan, x: Any, seed: int
 ) -> dict[str, Any]:
@@ -172,7 +178,7 @@ def run_record(
     told: dict[str, Any] = {
         "approach": run.approach.name,
         "approach_options": {name: plain(value) for name, value in run.approach.options.items()},
-        "model": model if isinstance(model, str) else getattr(model, "__name__", str(model)),
+        "model": model_name(model),
         "parameters": sum(p.numel() for p in run.modules[0].parameters()),
         "configurations": [dict(one) for one in run.grid],
         "optimizer": run.optimizer,
@@ -181,7 +187,7 @@ def run_record(
         "seed": int(seed),
         "seeds": [trial.seed for trial in run.trials],
         "precision": precision,
-        "device": run.device.type,
+        "device": run.numbers.device.type,
         "data": data,
     }
     hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
@@ -208,7 +214,11 @@ def run_record(
     told["key"] = hidden.hexdigest()
     if run.trials[0].rate is not None:
         told["learned_from"] = "every answer"
-    name = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else _processor()
+    name = (
+        torch.cuda.get_device_name(run.numbers.device)
+        if run.numbers.device.type == "cuda"
+        else _processor()
+    )
     told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
     told |= {"resident": run.features.resident}
     told["versions"] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import isfinite
@@ -23,6 +24,8 @@ PAPER_GRID: Mapping[str, tuple[float, ...]] = {
 }
 
 _DEFAULTS = {"learning_rate": 1e-3, "weight_decay": 1e-5}
+_SHORT = {"lr": "learning_rate", "eta": "learning_rate", "wd": "weight_decay", "l2": "weight_decay"}
+_FAR = 100.0  # no learning rate above this one trains anything
 
 
 def configurations(grid: Grid | None) -> list[Configuration]:
@@ -80,7 +83,20 @@ def _checked(one: Configuration) -> Configuration:
         if not number or value < 0:
             raise ValueError(f"{name} must be a number, zero or above, not {brief(value)}")
         one[name] = float(value)
+    if one["learning_rate"] > _FAR:
+        say = f"a learning rate of {one['learning_rate']:g} will hardly train; most lie below 1"
+        warnings.warn(say, UserWarning, stacklevel=2)
     return {name: plain(value) for name, value in one.items()}
+
+
+def check_names(row: Approach, one: Configuration) -> None:
+    """Raise where a configuration sets what neither training nor the loss knows."""
+    known = [*_DEFAULTS, *row.option_names]
+    for name in one:
+        if name not in known:
+            say = f"a grid of {row.name!r} can set {', '.join(known)}"
+            say = nearest(_SHORT.get(name, name), known, say)
+            raise ValueError(f"the grid sets {name!r}, which is unknown; {say}")
 
 
 def plain(value: Any) -> Any:

@@ -23,15 +23,7 @@ _COMPILED: dict[Any, Slope] = {}
 
 
 class LossGradient:
-    """From logits to the losses ``[A, C]`` and the slopes of their sum.
-
-    Parameters
-    ----------
-    approach
-        Which loss.
-    steps
-        How many steps the run will take.
-    """
+    """From logits to the losses ``[A, C]`` and the slopes of their sum, for a run of some steps."""
 
     def __init__(self, approach: Approach, steps: int) -> None:
         self.approach = approach
@@ -48,7 +40,6 @@ class LossGradient:
         weight: Tensor | None,
         rate: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return losses and slopes."""
         extra = {"prior": prior, "weight": weight, "rate": rate}
         names = tuple(name for name, tensor in extra.items() if tensor is not None)
         given = (logits, excluded, *(tensor for tensor in extra.values() if tensor is not None))
@@ -56,7 +47,7 @@ class LossGradient:
             return self._eager(names, *given)
         key = (self._key, names, *(_form(tensor) for tensor in given))
         if key not in _COMPILED:
-            _COMPILED[key] = self._compiled(partial(self._eager, names), *given)
+            _COMPILED[key] = self._compile(partial(self._eager, names), *given)
         return _COMPILED[key](*given)
 
     def _eager(
@@ -69,8 +60,7 @@ class LossGradient:
             (slope,) = torch.autograd.grad(loss.sum(), leaf)
         return loss.detach(), slope
 
-    def _compiled(self, eager: Slope, *given: Tensor) -> Slope:
-        """Trace the operations of loss and slope, and compile them; else stay with them."""
+    def _compile(self, eager: Slope, *given: Tensor) -> Slope:
         from torch.fx.experimental.proxy_tensor import make_fx
 
         try:
@@ -79,19 +69,11 @@ class LossGradient:
                 graph = make_fx(eager)(*given)
                 graph = make_fx(torch.func.functionalize(graph))(*given)  # nothing in place
                 fused = torch.compile(graph, dynamic=False, fullgraph=True)
-                with torch.no_grad():
-                    fused(*given)
+                quiet: Slope = torch.no_grad()(fused)
+                quiet(*given)
         except Exception:  # no compiler on this machine, or an operation it does not know
             return eager
-        return _quietly(fused)
-
-
-def _quietly(fused: Slope) -> Slope:
-    def call(*given: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.no_grad():
-            return fused(*given)
-
-    return call
+        return quiet
 
 
 def _form(tensor: Tensor) -> tuple[Any, ...]:

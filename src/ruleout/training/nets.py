@@ -7,16 +7,18 @@ product for the whole grid, and their gradients are written out. Any other modul
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Protocol, TypeAlias
+from math import prod
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from ruleout.training.device import tf32
+from ruleout.training.device import Numbers, tf32
 from ruleout.training.optimizers import At, Product
 
 #: Logits ``[A, C, B, k]`` to losses ``[A, C]`` and their slopes, of the shape of the logits.
@@ -30,18 +32,21 @@ class Move(Protocol):
         """Move ``parameters[place][at]`` by its gradient, which may be overwritten."""
 
 
-class Net(Protocol):
-    """A stack of models."""
+class Net(ABC):
+    """A stack of models: C configurations of the modules of some trials."""
 
-    parameters: list[Tensor]  #: each ``[T, C, ...]``
-    buffers: dict[str, Tensor]  #: what is not trained but changes, such as running means
+    parameters: list[Tensor]  # each [T, C, ...]
+    buffers: dict[str, Tensor]  # what is not trained but changes, such as running means
 
+    @abstractmethod
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
         """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
 
+    @abstractmethod
     def logits(self, x: Tensor) -> Tensor:
         """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
 
+    @abstractmethod
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return tensors like :attr:`parameters` under the names that the module gives them."""
 
@@ -64,61 +69,40 @@ def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
     return linear if between and len(linear) == len(layers) else None
 
 
-class Dense:
-    """Linear models and ReLU perceptrons.
+class Dense(Net):
+    """Linear models and ReLU perceptrons, for rows of a given width.
 
-    The bias of the first layer is a column of its weights:
-    :class:`~ruleout.training.batches.Features` ends every row in a 1. Weights keep the layout of
-    ``nn.Linear``, ``[out, in]``, and layers hand on ``[out, B]``, so that every model's weights lie
-    in one piece and the first layer is one matrix product for all models of a trial.
-
-    Parameters
-    ----------
-    modules
-        One module per trial: where its models start.
-    models
-        C, the number of configurations.
-    width
-        Of the rows of x.
-    dtype, device
-        Of the weights.
-    compute
-        The dtype of the matrix products, of which x is given.
+    The bias of the first layer is a column of its weights: `Features` ends every row in a 1.
+    Weights keep the layout of ``nn.Linear``, ``[out, in]``, and layers hand on ``[out, B]``, so
+    that every model's weights lie in one piece and the first layer is one matrix product for all
+    models of a trial.
     """
 
     def __init__(
-        self,
-        modules: Sequence[nn.Module],
-        models: int,
-        width: int,
-        dtype: torch.dtype,
-        device: torch.device,
-        compute: torch.dtype,
+        self, modules: Sequence[nn.Module], models: int, width: int, numbers: Numbers
     ) -> None:
-        self.models, self.dtype, self.compute = models, dtype, compute
+        self.models, (device, self.dtype, self.compute) = models, numbers
         layers = [dense_layers(module) or [] for module in modules]
         places = {id(part): name for name, part in modules[0].named_modules()}
         self.names = [f"{places[id(one)]}.".removeprefix(".") for one in layers[0]]
         self.features = layers[0][0].in_features
-        self.parameters: list[Tensor] = []
+        self.parameters = []
         for place, same in enumerate(zip(*layers, strict=True)):
-            weight = torch.stack([one.weight.detach() for one in same]).to(dtype)
-            bias = torch.stack([one.bias.detach() for one in same]).to(dtype).unsqueeze(-1)
+            weight = torch.stack([one.weight.detach() for one in same]).to(self.dtype)
+            bias = torch.stack([one.bias.detach() for one in same]).to(self.dtype).unsqueeze(-1)
             if place == 0:
                 rest = weight.new_zeros(*weight.shape[:2], width - self.features - 1)
                 starts = [torch.cat([weight, bias, rest], -1)]
             else:
                 starts = [weight, bias]
             self.parameters += [_repeat(start, models, device) for start in starts]
-        self.buffers: dict[str, Tensor] = {}
+        self.buffers = {}
 
     @cached_property
     def _grad(self) -> Tensor:
-        """A place for the gradient of the first layer."""
         return torch.empty_like(self.parameters[0])
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
-        """Return the losses ``[A, C]`` of a batch ``[A, B, width]``, and move all weights."""
         with torch.no_grad():
             logits, reads = self._forward(x)
         loss, slope = loss_of(logits)
@@ -127,7 +111,6 @@ class Dense:
         return loss
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return ``[T, C, n, k]`` for rows ``[n, width]``, or ``[T, n, width]`` of each trial."""
         with torch.no_grad():
             return self._forward(x)[0]
 
@@ -164,7 +147,6 @@ class Dense:
         move(0, every, grad)
 
     def _gradients(self, read: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradients of weight and bias of a layer after the first."""
         weight = self._product(slope.flatten(0, 1), read.flatten(0, 1).transpose(1, 2))
         return weight.view(*slope.shape[:2], *weight.shape[1:]), slope.sum(-1, keepdim=True)
 
@@ -176,7 +158,6 @@ class Dense:
         return masked
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-        """Multiply ``[N, ., .]`` by ``[N, ., .]`` in the dtype of computation."""
         left, right = left.to(self.compute), right.to(self.compute)
         if out is None:
             return torch.bmm(left, right).to(self.dtype)
@@ -185,7 +166,6 @@ class Dense:
         return out.copy_(torch.bmm(left, right))
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Return tensors like the parameters under the names of the module's layers."""
         first = tensors[0]
         found = {
             f"{self.names[0]}weight": first[..., : self.features],
@@ -202,6 +182,49 @@ def _repeat(start: Tensor, models: int, device: torch.device) -> Tensor:
     return start.unsqueeze(1).expand(shape).contiguous().to(device)
 
 
+class Trait(NamedTuple):
+    """What a module shows when it is tried."""
+
+    random: bool = False  # it draws random numbers while it trains
+    least: int = 1  # the rows that a batch must have: batch norm cannot train on one
+
+
+def try_module(module: nn.Module, classes: int) -> Trait:
+    """Try a module on rows of zeros of its ``example_shape``; raise where it cannot read them."""
+    shape: Any = module.example_shape
+    layers = dense_layers(module)
+    if layers is not None:
+        sizes = layers[0].in_features, layers[-1].out_features
+        if sizes != (prod(shape), classes):
+            raise ValueError(
+                f"the model reads {sizes[0]} numbers and returns {sizes[1]}, the data have "
+                f"{prod(shape)} and {classes} classes; give one of that size"
+            )
+        return Trait()
+    copy = deepcopy(module).train()
+    like = next((p for p in copy.parameters() if p.is_floating_point()), None)
+    if like is None:
+        raise ValueError("the model has no weights; give one that can be trained")
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.random.get_rng_state()
+        try:
+            out = copy(like.new_zeros(2, *shape))
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"the model cannot read rows of shape {shape} ({str(error).splitlines()[0]}); for "
+                "one that reads images say shape=(channels, height, width)"
+            ) from error
+        if not isinstance(out, Tensor) or out.shape != (2, classes):
+            found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            raise ValueError(f"the model makes {found} of 2 rows; return logits [rows, {classes}]")
+        random = not torch.equal(before, torch.random.get_rng_state())
+        try:
+            copy(like.new_zeros(1, *shape))
+        except (RuntimeError, ValueError):
+            return Trait(random, 2)
+    return Trait(random)
+
+
 def pays_to_stack(module: nn.Module) -> bool:
     """Say whether `torch.func.vmap` should train copies of a module together.
 
@@ -215,46 +238,27 @@ def pays_to_stack(module: nn.Module) -> bool:
     return not alone and not frozen and not any(True for _ in module.buffers())
 
 
-class Modules:
-    """Any `nn.Module`: `torch.func.vmap` over ``[T, C]`` models, or a single one by itself.
-
-    Parameters
-    ----------
-    modules
-        One module per trial: where its models start.
-    models
-        C, the number of configurations.
-    dimensions
-        Of one example.
-    dtype, device
-        Of the weights.
-    compute
-        The dtype of the matrix products.
-    """
+class Modules(Net):
+    """Any `nn.Module`: `torch.func.vmap` over ``[T, C]`` models, or a single one by itself."""
 
     def __init__(
-        self,
-        modules: Sequence[nn.Module],
-        models: int,
-        dimensions: int,
-        dtype: torch.dtype,
-        device: torch.device,
-        compute: torch.dtype,
+        self, modules: Sequence[nn.Module], models: int, dimensions: int, numbers: Numbers
     ) -> None:
-        self.dimensions, self.dtype, self.compute = dimensions, dtype, compute
+        self.dimensions, (device, self.dtype, self.compute) = dimensions, numbers  # of an example
         self.alone = len(modules) == models == 1
-        self.module = deepcopy(modules[0]).to(device, dtype)  # its buffers are this stack's own
+        self.module = deepcopy(modules[0]).to(
+            device, self.dtype
+        )  # its buffers are this stack's own
         starts = [dict(module.named_parameters()) for module in modules]
         self.names = [name for name, value in starts[0].items() if value.requires_grad]
-        self.parameters: list[Tensor] = []
+        self.parameters = []
         for name in self.names:
-            start = torch.stack([one[name].detach().to(dtype) for one in starts])
+            start = torch.stack([one[name].detach().to(self.dtype) for one in starts])
             self.parameters.append(_repeat(start, models, device))
         rest = self.module.state_dict(keep_vars=True)
         self.buffers = {name: rest[name].detach() for name in rest if name not in self.names}
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
-        """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
         self.module.train()
         active = len(x)
         leaves = [p[:active].detach().requires_grad_() for p in self.parameters]
@@ -268,7 +272,6 @@ class Modules:
         return loss
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
         self.module.eval()
         each = x.ndim == self.dimensions + 2
         rows = x if each else x.expand(len(self.parameters[0]), *x.shape)
@@ -290,26 +293,20 @@ class Modules:
         return out
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Return tensors like the parameters under the module's names."""
         return dict(zip(self.names, tensors, strict=True))
 
 
-def dense(
-    modules: Sequence[nn.Module],
-    models: int,
-    width: int,
-    dtype: torch.dtype,
-    device: torch.device,
-    compute: torch.dtype,
-) -> Dense:
-    """Return the fastest stack that serves these modules; the arguments are those of `Dense`."""
-    kind = _Perceptrons if _served(modules[0], dtype, device, compute) else Dense
-    return kind(modules, models, width, dtype, device, compute)
+# ---------------------------------------------------------------------- on a GPU
 
 
-def _served(
-    module: nn.Module, dtype: torch.dtype, device: torch.device, compute: torch.dtype
-) -> bool:
+def dense(modules: Sequence[nn.Module], models: int, width: int, numbers: Numbers) -> Dense:
+    """Return the fastest stack that serves these modules."""
+    kind = _Perceptrons if _served(modules[0], numbers) else Dense
+    return kind(modules, models, width, numbers)
+
+
+def _served(module: nn.Module, numbers: Numbers) -> bool:
+    device, dtype, compute = numbers
     if device.type != "cuda" or not dtype == compute == torch.float32:
         return False
     if find_spec("triton") is None or torch.cuda.get_device_capability(device) < (8, 0):
@@ -321,7 +318,7 @@ def _served(
 
 
 class _Perceptrons(Dense):
-    """One hidden layer and few classes, in float32 or TF32."""
+    """One hidden layer and few classes, by kernels that pass over the hidden layer once."""
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         from ruleout.training.gpu_kernels import up

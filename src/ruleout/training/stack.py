@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ruleout.methods import Approach
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
-from ruleout.training.device import cache_size, room
+from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State
 from ruleout.training.grids import Configuration, loss_options
 from ruleout.training.loss_gradient import LossGradient
@@ -55,14 +55,13 @@ class Run:
     optimizer: str
     epochs: int
     size: int
-    dtype: torch.dtype
-    compute: torch.dtype
-    device: torch.device
+    numbers: Numbers
     watches: Mapping[str, tuple[Watch, Features]]
     recorded: frozenset[int]
     stopping: Stopping | None = None
     start: State | None = None
     moments: bool = True  # keep them for another fit
+    least: int = 1  # rows that a batch must have
 
 
 class Trained(NamedTuple):
@@ -79,21 +78,15 @@ class Trained(NamedTuple):
 class Stack:
     """Some trials and configurations of a run, and where their training stands.
 
-    Parameters
-    ----------
-    run
-        What all stacks share.
-    trials
-        The numbers of the trials, those with most steps first.
-    models
-        Which configurations.
+    `trials` are the numbers of the trials, those with most steps first.
     """
 
     def __init__(self, run: Run, trials: Sequence[int], models: slice) -> None:
         self.run, self.trials, self.models = run, list(trials), models
+        self.device, self.dtype, _ = run.numbers
         self.grid = run.grid[models]
         own = [run.trials[t] for t in trials]
-        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.dtype, run.device)
+        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.numbers, run.least)
         self.net = self._build()
         self.optimizer = Optimizer(run.optimizer)
         self.optimizer.start(self.net.parameters)
@@ -106,35 +99,31 @@ class Stack:
             Watcher(n, w, trials, f, own[0].sets.classes) for n, (w, f) in run.watches.items()
         ]
         shape = (len(own), len(self.grid))
-        self.total = torch.zeros(shape, dtype=torch.float64, device=run.device)
+        self.total = torch.zeros(shape, dtype=torch.float64, device=self.device)
         options = loss_options(run.approach, self.grid, self.net.parameters[0])
-        own_loss = run.approach.with_options(**options)
-        self.loss_gradient = LossGradient(own_loss, run.epochs * len(self.shapes))
+        approach = run.approach.with_options(**options)
+        self.loss_gradient = LossGradient(approach, run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
         self.before = run.start.epochs if run.start else 0  # of the fit that this one goes on from
-        self.diverged = torch.zeros(shape, dtype=torch.int64, device=run.device)
+        self.diverged = torch.zeros(shape, dtype=torch.int64, device=self.device)
         self.history: dict[str, list[Tensor]] = {}
-        self._steps = torch.tensor(self.schedule.steps, device=run.device).unsqueeze(1)
+        self._steps = torch.tensor(self.schedule.steps, device=self.device).unsqueeze(1)
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
         self._graphs = Graphs(self) if self._capturable() else None
         self._resume()
 
     def _build(self) -> Net:
-        run, modules = self.run, [self.run.modules[t] for t in self.trials]
-        count = len(self.grid)
+        modules, features = [self.run.modules[t] for t in self.trials], self.run.features
         if dense_layers(modules[0]) is not None:
-            width = run.features.width
-            return dense(modules, count, width, run.dtype, run.device, run.compute)
-        dimensions = len(run.features.shape or ())
-        return Modules(modules, count, dimensions, run.dtype, run.device, run.compute)
+            return dense(modules, len(self.grid), features.width, self.run.numbers)
+        return Modules(modules, len(self.grid), len(features.shape or ()), self.run.numbers)
 
     def _capturable(self) -> bool:
         resident = self.schedule.resident and self.run.features.resident
-        return self.run.device.type == "cuda" and resident and isinstance(self.net, Dense)
+        return self.device.type == "cuda" and resident and isinstance(self.net, Dense)
 
     def _resume(self) -> None:
-        """Take weights, moments and steps from an earlier fit, if the run has one."""
         start = self.run.start
         if start is None:
             return
@@ -149,7 +138,6 @@ class Stack:
     # ------------------------------------------------------------------ epochs
 
     def run_epoch(self) -> None:
-        """Walk once over the items of every trial."""
         self.epoch += 1
         self._lay_rates()
         self.schedule.epoch(self.before + self.epoch)
@@ -182,11 +170,11 @@ class Stack:
         """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1]``."""
         steps = 1 + np.arange(len(self.shapes))[:, None] + self.steps_before
         found = rates(self.run.optimizer, torch.from_numpy(steps), *self._speed)
-        table = torch.cat([found.size, found.epsilon], -1).to(self.run.dtype)
-        table = table.pin_memory() if self.run.device.type == "cuda" else table
+        table = torch.cat([found.size, found.epsilon], -1).to(self.dtype)
+        table = table.pin_memory() if self.device.type == "cuda" else table
         if self._laid is None:
-            decay, shrink = (v.to(self.run.device, self.run.dtype) for v in found[2:])
-            self._laid = (torch.empty_like(table, device=self.run.device), decay, shrink)
+            decay, shrink = (v.to(self.device, self.dtype) for v in found[2:])
+            self._laid = (torch.empty_like(table, device=self.device), decay, shrink)
         self._laid[0].copy_(table, non_blocking=True)
 
     def _rates(self, step: int | Tensor, shape: Shape) -> Rates:
@@ -201,18 +189,15 @@ class Stack:
         if isinstance(self.net, Dense):
             yield
             return
-        devices = [self.run.device] if self.run.device.type == "cuda" else []
+        first, devices = self.schedule.trials[0], [self.device] * (self.device.type == "cuda")
         with torch.random.fork_rng(devices=devices):
-            seed = np.random.SeedSequence(
-                [int(self.run.trials[self.trials[0]].seed or 0), self.before + self.epoch]
-            )
+            seed = np.random.SeedSequence([int(first.seed or 0), self.before + self.epoch])
             torch.manual_seed(int(seed.generate_state(1)[0]))
             yield
 
     # ------------------------------------------------------------------ what is kept
 
     def _note(self) -> None:
-        """Keep the losses of this epoch, and what the watches measure."""
         loss = self.total / self._steps
         first = (self.diverged == 0) & ~loss.isfinite()
         self.diverged.masked_fill_(first, self.epoch)
@@ -235,12 +220,11 @@ class Stack:
             return 1024
         models = len(self.trials) * len(self.grid)
         widest = max(p.shape[2] for p in self.net.parameters)
-        budget = (4 << 30) if self.run.device.type == "cuda" else (32 << 20)
+        budget = (4 << 30) if self.device.type == "cuda" else (32 << 20)
         return max(16, budget // (models * 4 * (widest + 4 * self.schedule.classes)))
 
     @property
     def finished(self) -> bool:
-        """Whether no epoch is left, or every configuration has lost its patience."""
         lost = self.best is not None and self.best.lost
         return self.epoch >= self.run.epochs or lost
 
@@ -259,7 +243,7 @@ class Stack:
         self.epoch = epoch
         for name in list(tensors):
             if name.startswith("history."):
-                kept = tensors[name].to(self.run.device)
+                kept = tensors[name].to(self.device)
                 self.history[name.removeprefix("history.")] = list(kept)
         self.steps_before = tensors["steps"].numpy().copy()
         for name, value in self.tensors().items():
@@ -299,7 +283,6 @@ class _Best:
         self.waited = torch.zeros_like(stack.diverged)
 
     def look(self, history: Mapping[str, list[Tensor]]) -> None:
-        """Compare the newest measurement with the best."""
         value = history[self.stopping.monitor][-1]
         value = value if self.stopping.higher_is_better else -value
         patient = self.waited < self.stopping.patience
@@ -315,14 +298,15 @@ class _Best:
 
     @property
     def lost(self) -> bool:
-        """Whether no model has patience left."""
         return bool((self.waited >= self.stopping.patience).all())
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint must hold."""
         found = {f"best.{i}": weight for i, weight in enumerate(self.weights)}
         found |= {f"best.{name}": value for name, value in self.buffers.items()}
         return {**found, "value": self.value, "best": self.epoch, "waited": self.waited}
+
+
+# ---------------------------------------------------------------------- what trains together
 
 
 class Block(NamedTuple):
@@ -334,7 +318,6 @@ class Block(NamedTuple):
 
     @property
     def models(self) -> slice:
-        """Which configurations."""
         return slice(self.start, self.stop)
 
 
@@ -382,10 +365,10 @@ def _fitting(run: Run) -> int:
     module = run.modules[0]
     weights = sum(p.numel() for p in module.parameters())
     widths = sum(p.shape[0] for p in module.parameters() if p.ndim > 1)
-    bytes_each = run.dtype.itemsize * (5 * weights + 6 * run.size * widths)
-    if run.device.type == "cuda":
-        return max(1, int(0.7 * room(run.device)) // bytes_each)
-    return max(1, min(cache_size(), room(run.device)) // bytes_each)
+    bytes_each = run.numbers.dtype.itemsize * (5 * weights + 6 * run.size * widths)
+    if run.numbers.device.type == "cuda":
+        return max(1, int(0.7 * room(run.numbers.device)) // bytes_each)
+    return max(1, min(cache_size(), room(run.numbers.device)) // bytes_each)
 
 
 def halves(block: Block) -> list[Block]:
@@ -403,11 +386,12 @@ def halves(block: Block) -> list[Block]:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Say whether an error means that memory was short."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
+
+# ---------------------------------------------------------------------- CUDA graphs
 
 _WARM = 3  # steps before a capture, as PyTorch asks for
 
@@ -426,15 +410,17 @@ def _uncollected() -> Iterator[None]:
 
 
 class Graphs:
-    """The captured steps of a stack; the number of the step is counted on the device."""
+    """Steps are captured once for each shape of batch and then only replayed.
+
+    The number of the step is counted on the device.
+    """
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self.place = torch.zeros(1, dtype=torch.int64, device=stack.run.device)
+        self.place = torch.zeros(1, dtype=torch.int64, device=stack.run.numbers.device)
         self.captured: dict[Shape, torch.cuda.CUDAGraph] = {}
 
     def epoch(self) -> None:
-        """Replay all steps of an epoch."""
         self.place.zero_()
         for shape in self.stack.shapes:
             if shape not in self.captured:

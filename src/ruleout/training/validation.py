@@ -37,6 +37,11 @@ def check_features(x: Any, what: str = "x") -> Any:
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
     if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
         array = _numbers(x, array)
+    if array.dtype == object and array.ndim == 0:  # a DataLoader, a Dataset, a generator
+        raise InputError(
+            f"{what} is a {type(x).__name__}",
+            "give all rows at once: an array, a tensor, a memory map or a sparse matrix",
+        )
     if array.ndim < 2 or 0 in array.shape[1:]:
         raise InputError(f"{what} has shape {array.shape}", "give rows × features")
     if array.dtype.kind not in "fiub":

@@ -56,27 +56,12 @@ class Watch:
 
 
 class Watcher:
-    """A watch made ready for the trials of one stack.
-
-    Parameters
-    ----------
-    name, watch
-        As given by the user.
-    trials
-        The numbers of the trials in the stack.
-    features
-        The rows of the watch on the device.
-    """
+    """A watch made ready for some trials (given by number): its rows lie on the device."""
 
     def __init__(
-        self,
-        name: str,
-        watch: Watch,
-        trials: Sequence[int],
-        features: Features,
-        classes: tuple[Any, ...],
+        self, name: str, watch: Watch, trials: Sequence[int], rows: Features, classes: Sequence[Any]
     ) -> None:
-        self.name, self.features, self.classes = name, features, classes
+        self.name, self.features, self.classes = name, rows, classes
         given = (watch.target, watch.rows, watch.rate)
         self.targets, self.rows, self.rates = (self._of(value, trials) for value in given)
         self.measures = dict(watch.measures or {"accuracy": hits})
@@ -131,7 +116,7 @@ class Watcher:
             labels.size and not 0 <= labels.min() <= labels.max() < k
         ):
             raise InputError(
-                f"watch {self.name!r} holds labels that are no positions of classes",
+                f"watch {self.name!r} holds labels that are not positions of classes",
                 f"give whole numbers from 0 to {k - 1}",
             )
         return labels
@@ -209,7 +194,7 @@ def features_of(name: str, watch: Watch, like: Features) -> Features:
     if watch.x is None:
         return like
     x = check_features(watch.x, f"x of watch {name!r}")
-    made = Features(x, like.shape, like.dtype, like.device)
+    made = Features(x, like.shape, like.numbers)
     if made.d != like.d:
         raise InputError(
             f"x of watch {name!r} has {made.d} features, the training data {like.d}",
