@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from cli.fitted import run
+from cli.labelled import ran
 from learning.labelled import NAMES, annotate, digits, make, write_images, write_rows
 
 import ruleout as ro
 from ruleout.estimator import load
+from ruleout.web.importing import Earlier
 from ruleout.web.project import Project
 from ruleout.web.project_export import write_sets
+from ruleout.web.team.team_page import team_view
 
 N = 160
 X, Y = digits(N)
@@ -134,6 +138,70 @@ def test_fit_from_the_export_is_fit_from_the_project(images: Made, tmp_path: Pat
     one, two = load(tmp_path / "one"), load(tmp_path / "two")
     assert one.classes_.tolist() == two.classes_.tolist() == list(NAMES)
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_weights_of_an_export_weigh_the_rows_of_fit(tmp_path: Path) -> None:
+    """Gold questions measure errors; the project and its export then train the same model."""
+    source = write_images(tmp_path / "pictures", X[:60])
+    project, truth = make(tmp_path / "project", source, Y[:60], gold=20, gold_rate=0.5)
+    with project:
+        annotate(project, truth, error=0.1)
+    ran("export", project.folder, "--out", tmp_path / "export")
+    sets = tmp_path / "export" / "sets.csv"
+    made = Made(project.folder, source, truth)
+    fitted(made, tmp_path / "one", "--how", "no")
+    options = ["--excluded", "excluded", "--labels-file", sets]
+    result = run("fit", source, "--out", tmp_path / "two", *QUICK, *options)
+    assert "in fit, as 'weight' of sets.csv says" in result.stderr
+    one, two = load(tmp_path / "one"), load(tmp_path / "two")
+    assert np.allclose(one.decision_function(X), two.decision_function(X), atol=1e-4)
+    plain = sets.read_text().replace(",weight,", ",other,", 1)
+    sets.write_text(plain)
+    run("fit", source, "--out", tmp_path / "three", *QUICK, *options)
+    three = load(tmp_path / "three")
+    assert not np.allclose(one.decision_function(X), three.decision_function(X), atol=1e-2)
+
+
+def test_weights_that_are_none_are_left_alone(images: Made, tmp_path: Path) -> None:
+    names = list(images.truth)
+    lines = ["file,excluded,weight", *(f"{name},one|two,{3.5 + n}" for n, name in enumerate(names))]
+    (tmp_path / "labels.csv").write_text("\n".join(lines))
+    options = ["--excluded", "excluded", "--labels-file", tmp_path / "labels.csv"]
+    options += ["--classes", ",".join(NAMES)]
+    result = run("fit", images.source, "--out", tmp_path / "m", *QUICK, *options)
+    assert result.exit_code == 0, result.output
+    assert "'weight' of labels.csv is not used: not all are from 0 to 1" in result.stderr
+
+
+def test_contradictions_are_the_same_number_everywhere(tmp_path: Path) -> None:
+    """A "which" contradicts a "no" here, and no "yes": once nobody but `fit` noticed."""
+    source = write_rows(tmp_path / "rows.csv", X[:40])
+    project, truth = make(tmp_path / "project", source, Y[:40], rounds=1)
+    with project:
+        annotate(project, truth, people=1)
+        log = project.store.answer_log()
+        told = [row for row in project.store.log() if row.kind == "no"][:7]
+        project.store.bring(
+            Earlier(item=row.item_name, annotator="Zoe", kind="which", which=row.proposed[0])
+            for row in told
+        )
+        assert not log.contradictions()
+        assert team_view(project.store).clashes_total == 7
+    assert re.search(r"contradictions +7\b", ran("status", project.folder))
+    for how in ("no", "intersection", "answers"):
+        result = fitted(Made(project.folder, source, truth), tmp_path / how, "--how", how)
+        assert "The answers about 7 item(s) rule out every class" in result.stderr
+    for command in ("evaluate", "resolve"):
+        more = ["--out", tmp_path / "classes.csv"] if command == "resolve" else []
+        result = run(command, tmp_path / "no", project.folder, *more)
+        assert "The answers about 7 item(s) rule out every class" in result.stderr
+    for how in ("no", "intersection"):
+        out = tmp_path / f"export-{how}"
+        said = ran("export", project.folder, "--out", out, "--how", how)
+        assert "7 contradicting" in said
+        assert len((out / "contradictions.csv").read_text().splitlines()) == 1 + 14
+        assert (out / "items.csv").read_text().count("contradicting") == 7
+        assert json.loads((out / "about.json").read_text())["counts"]["contradicting"] == 7
 
 
 def test_features_of_ones_own(images: Made, tmp_path: Path) -> None:

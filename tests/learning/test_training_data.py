@@ -13,9 +13,11 @@ import pytest
 from learning.labelled import NAMES, annotate, digits, make, write_images, write_rows
 
 import ruleout as ro
+from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
 from ruleout.learning import read_lesson, read_review
-from ruleout.web.entities import Reply
+from ruleout.learning.item_features import _aligned
+from ruleout.web.entities import Item, Reply
 from ruleout.web.error_rates import error_rates, weights
 
 N = 24
@@ -151,6 +153,16 @@ def test_features_of_ones_own_are_found_by_name(texts: Any, suffix: str, tmp_pat
     assert np.allclose(found.table.x, X[: N - 2, 20:23])
     assert found.target == read_known(texts)[: N - 2]
     assert f"2 of {N} items are not in" in found.notes[0]
+
+
+@pytest.mark.parametrize("spelled", [["'=1", "''=1", "x"], ["=1", "'=1", "x"]])
+def test_features_of_names_that_differ_by_an_apostrophe(spelled: list[str]) -> None:
+    """A file may spell names as exports of CSV do, or as they are."""
+    x = np.arange(3, dtype=np.float32)[:, None]
+    table = Table(x=x, shape=(1,), features=("v",), source=Path("f.csv"), sha256="",
+                  row_names=tuple(spelled))  # fmt: skip
+    items = [Item(name=name, kind="text") for name in ("x", "'=1", "=1")]
+    assert _aligned(table, items).x.ravel().tolist() == [2, 1, 0]
 
 
 def read_known(project: Any) -> ro.LabelSets:

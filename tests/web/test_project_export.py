@@ -17,6 +17,7 @@ from web.logs import CLASSES, LOG, row
 import ruleout as ro
 from ruleout.labels.errors import InputError
 from ruleout.web import project_export
+from ruleout.web.importing import read_answers
 from ruleout.web.spreadsheet import FORMULA, inert, names_cell, unescaped
 
 HOSTILE = ["=1+1.png", "a|b,\"c'.png", "+x/é.png", "-7.png", "@sum", "'quoted'", "plain.png"]
@@ -118,6 +119,31 @@ def test_the_log_is_complete_in_every_kind_of_file(tmp_path: Path) -> None:
         assert got["took_ms"] == line["took_ms"] == one.took_ms
     project_export.write_log([], CLASSES, tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_items_and_people_that_differ_by_an_apostrophe_stay_apart(
+    tmp_path: Path, suffix: str
+) -> None:
+    names, kinds = ["=1", "'=1", "''=1", "'1"], ["no", "yes", "which", "no"]
+    log = [
+        row(name, kind, (code,), user)
+        for name, user, kind, code in zip(names, names[::-1], kinds, range(4), strict=True)
+    ]
+    classes = ("'=a", "=a", "b", "c")
+    project_export.write_log(log, classes, tmp_path / f"log.{suffix}")
+    read = read_answers(tmp_path / f"log.{suffix}", names, classes).answers
+    assert [one.item for one in read] == names
+    assert [one.annotator for one in read] == names[::-1]
+    assert [one.proposed for one in read] == [(0,), (1,), (), (3,)]
+    assert read[2].which == 2
+
+
+def test_logs_written_before_are_still_read(tmp_path: Path) -> None:
+    """An item that begins with an apostrophe and then a formula was written as it is."""
+    (tmp_path / "log.csv").write_text("item,annotator,kind,proposed\n'=1,ada,no,cat\n")
+    (read,) = read_answers(tmp_path / "log.csv", ["'=1", "x"], CLASSES).answers
+    assert read.item == "'=1"
 
 
 def test_a_failed_writing_leaves_the_old_file(tmp_path: Path) -> None:

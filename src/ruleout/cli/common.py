@@ -182,7 +182,7 @@ class Source:
         """Return rows, what is known about them, and their weights."""
         if not self.project:
             table = self.training_table()
-            return table, table.labels if self.label else table.sets, None
+            return table, table.labels if self.label else table.sets, table.weight
         from ruleout.learning.training_data import USUAL, read_lesson
         from ruleout.web.project import Project
 

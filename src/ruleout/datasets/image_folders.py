@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import FILE, Request, Table, columns_of, labelled
+from ruleout.datasets.tables import FILE, WEIGHT, Request, Table, columns_of, labelled
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory, find_column, naming
 
 if TYPE_CHECKING:
     from PIL import Image
+
+    from ruleout.labels.column_files import Columns
 
 
 _RULES = {
@@ -44,7 +46,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
     size, grey = _repeated(ask)
     found, whole = _listed(folder), hashlib.sha256()
     notes: list[str] = []
-    sets = labels = classes = None
+    sets = labels = classes = weight = None
     names = found if ask.files is None else _asked(folder, ask.files)
     if ask.named or ask.labels_file is not None:
         file = label_file(folder, ask)
@@ -52,6 +54,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
             columns = columns_of(file, replace(ask, names=FILE), partial(_no_features, ask))
             names = _named(columns.cells[FILE], folder, found)
             sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
+            weight = _weights(columns, file, notes)
         whole.update(file.read_bytes())
         if left := len(set(found) - set(names)):
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
@@ -66,6 +69,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
         labels=labels,
         classes=classes,
         row_names=tuple(names),
+        weight=weight,
         source=folder,
         sha256=whole.hexdigest(),
         reading={"kind": "images", "shape": list(shape), **_RULES},
@@ -112,7 +116,22 @@ def label_file(folder: Path, ask: Request) -> Path:
 def _no_features(ask: Request, names: list[str]) -> list[str]:
     for name in (FILE, *ask.named):
         find_column(name, names)
-    return []
+    return [WEIGHT] if WEIGHT in names and WEIGHT not in ask.named else []
+
+
+def _weights(columns: Columns, file: Path, notes: list[str]) -> NDArray[np.float64] | None:
+    """Return how likely each row is right, where the label file says so, as exports do."""
+    if not columns.features.num_columns:
+        return None
+    from ruleout.labels.column_files import numbers
+
+    found = numbers(columns.features.column(0))
+    if not ((found >= 0) & (found <= 1)).all() or not found.any():
+        notes.append(f"The column {WEIGHT!r} of {file.name} is not used: not all are from 0 to 1.")
+        return None
+    low, high = found.min(), found.max()
+    notes.append(f"Rows weigh {low:.2f} to {high:.2f} in fit, as {WEIGHT!r} of {file.name} says.")
+    return found
 
 
 def _listed(folder: Path) -> list[str]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
 FILE = "file"  # the column of a label file that names the images
+WEIGHT = "weight"  # the column of a label file that says how likely each row is right
 
 _MOST = float(np.finfo(np.float32).max)
 _EXACT = 2**24  # float32 holds every whole number up to here
@@ -69,6 +70,8 @@ class Table:
         The class names; None without sets and labels.
     row_names
         The file name of each image, or what the column of names holds, else None.
+    weight
+        How likely each row is right, from 0 to 1, where a label file has a column ``weight``.
     source
         The file or folder.
     sha256
@@ -86,6 +89,7 @@ class Table:
     labels: NDArray[Any] | None = None
     classes: tuple[ClassName, ...] | None = None
     row_names: tuple[str, ...] | None = None
+    weight: NDArray[np.float64] | None = None
     source: Path
     sha256: str
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -142,7 +146,7 @@ def read_table(
     labels_file
         For a folder: the table whose column ``file`` names the images, and which holds the column
         of labels; by default ``labels.csv`` in the folder. Where no labels are asked for, all
-        images are read, sorted by name.
+        images are read, sorted by name. Its column ``weight`` becomes :attr:`Table.weight`.
     names
         The column (in NPZ the array) that names the rows, for :attr:`Table.row_names`.
     files
