@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -187,6 +188,28 @@ def test_a_phone_reaches_every_button_without_scrolling(serve: Serve, label: Lab
     page.get_by_role("button", name="Undo").tap()
     hands.all_sent(page)
     assert [row.kind for row in site.store.log()][-1] == "undo"
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 760)])
+def test_classes_out_of_sight_are_counted(
+    serve: Serve, label: Label, size: tuple[int, int]
+) -> None:
+    """Who says "no" says it of every class of the list."""
+    site = serve(5, classes=MANY, law="fixed:60", cap=60)
+    page = label(site, viewport={"width": size[0], "height": size[1]})
+    hands.shown(page)
+    expect(page.get_by_role("heading", name="Is it one of these 60?")).to_be_visible()
+    below = page.locator("#below")
+    expect(below).to_have_text(re.compile(r"^\d+ more below$"))
+    first = int((below.text_content() or "").split()[0])
+    seen = page.evaluate("""() => Array.from(document.querySelectorAll("#classes li")).filter(
+        (li) => { const box = li.getBoundingClientRect();
+                  return document.elementFromPoint(box.x + 9, box.bottom - 9) === li
+                      || li.contains(document.elementFromPoint(box.x + 9, box.bottom - 9)); }
+    ).length""")
+    assert abs(60 - seen - first) <= 4  # a row may be half in sight
+    page.evaluate("scrollTo(0, 1e6); document.getElementById('classes').scrollTop = 1e6")
+    expect(below).to_be_empty()
 
 
 def test_a_screen_reader_is_told_the_question(serve: Serve, label: Label) -> None:

@@ -2,7 +2,7 @@
 // answered; a key or a click at any other moment answers nothing.
 
 import { call, discard, failure, parsed, prefix, project, put, unsent } from "./outbox.js";
-import { at, draw, drawClasses, drawProgress, notify, out, prepare, say, tick } from "./screen.js";
+import { at, draw, drawBelow, drawClasses, drawProgress, notify, out, prepare, say, tick } from "./screen.js";
 
 const HELD = 3; // one question shown, two with their images loaded
 const AWAY = 600_000; // milliseconds without a sign of life, after which questions go to others
@@ -213,4 +213,6 @@ addEventListener("online", () => resting || wake(true));
 addEventListener("focus", () => trouble && wake(true)); // logged in elsewhere, perhaps
 at("retry").addEventListener("click", () => wake(true));
 at("search").addEventListener("input", drawClasses);
+addEventListener("scroll", drawBelow, { capture: true, passive: true });
+addEventListener("resize", drawBelow);
 run();

@@ -10,6 +10,7 @@ const search = at("search");
 const prepared = new WeakMap(); // by item: what shows it, loaded before it is needed
 export const out = new Set(); // classes that are ruled out
 let listed = []; // classes below the question
+let unseen = 0; // of these, how many are not drawn
 
 /** A copy of a template, with strings in the places that take one. */
 function copy(id, ...strings) {
@@ -63,6 +64,7 @@ export function draw(state, question, item) {
   listed = state === "rule-out" ? [...project.classes.keys()] : (item && question.proposed) ?? [];
   search.value = "";
   search.disabled = listed.length < SEARCH_FROM;
+  at("many").textContent = search.disabled ? "" : ` ${figure(listed.length)}`;
   out.clear();
   drawClasses();
   drawOut();
@@ -88,8 +90,24 @@ export function drawClasses() {
   list.scrollTop = 0;
   // What scrolls and holds no controls must be reachable by keyboard itself.
   list.tabIndex = state === "propose" && list.scrollHeight > list.clientHeight ? 0 : -1;
-  const left = found.length - MOST;
-  at("more").textContent = left > 0 ? `… and ${figure(left)} more: type to find them.` : "";
+  unseen = Math.max(found.length - MOST, 0);
+  at("more").textContent = unseen ? `… and ${figure(unseen)} more: type to find them.` : "";
+  requestAnimationFrame(drawBelow);
+}
+
+/** Say how many classes are out of sight below: an answer speaks of them, too. */
+export function drawBelow() {
+  const shown = at("below").textContent;
+  const count = below();
+  at("below").textContent = count ? `${figure(count + unseen)} more below` : "";
+  if (count && !shown) drawBelow(); // the words themselves take room
+}
+
+function below() {
+  const bottom = (element) => element.getBoundingClientRect().bottom;
+  const buttons = at("below").parentElement.getBoundingClientRect().top; // on a phone, over the list
+  const end = 4 + Math.min(bottom(at("classes")), buttons);
+  return [...at("classes").children].filter((one) => bottom(one) > end).length;
 }
 
 /** A class, in the form for a state of the page, or for the list of what is "out". */
