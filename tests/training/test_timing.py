@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ruleout as ro
-from ruleout.training import Trial, estimate_seconds, timing
+from ruleout.training import Trial, engine, estimate_seconds
 
 X = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
 SETS = ro.draw(np.arange(3000) % 3, 3, seed=0)
@@ -19,8 +19,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
-        monkeypatch.setattr(timing, "fit_grid", self.fit)
-        monkeypatch.setattr(timing.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(engine, "fit_grid", self.fit)
+        monkeypatch.setattr(engine.time, "perf_counter", lambda: self.now)
 
     def fit(self, _x: Any, trials: list[Trial], *, grid: Any, epochs: int, **_: Any) -> None:
         self.calls += 1
@@ -56,7 +56,7 @@ def test_a_few_steps_stand_for_all(
 
 def test_slow_steps_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    monkeypatch.setattr(timing, "_QUICK", 0.0)
+    monkeypatch.setattr(engine, "_QUICK", 0.0)
     assert estimate_seconds(X, SETS, model=deep, epochs=1000) > 1e-6 * 3000 * 1000
     assert clock.calls == 2
 

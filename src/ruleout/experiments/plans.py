@@ -16,8 +16,10 @@ from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
 from ruleout.labels.errors import brief, nearest
+from ruleout.labels.laws import size_law
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names
+from ruleout.models import MODELS as MODEL_NAMES
 
 #: The tables, as the command line names them: the name in ``printed.csv``.
 TABLES = {name: name.replace("-", "_") for name in
@@ -175,6 +177,12 @@ def plan(
     rows = {(c.approach, c.row): None for c in cells}
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
+    for model in models or ():
+        if model not in MODEL_NAMES:
+            say = nearest(model, MODEL_NAMES, f"the models are {', '.join(MODEL_NAMES)}")
+            raise ValueError(f"unknown model {brief(model)}; {say}")
+    for one in laws or ():
+        size_law(one, 99)  # raises for a name that is not known
     return [
         Spec(dataset=dataset, model=model, approach=row, law=drawn, protocol=protocol, **settings)
         for dataset in _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -20,8 +21,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ruleout import losses
 from ruleout.datasets import Dataset, load
-from ruleout.datasets.registry import find
+from ruleout.datasets.registry import REGISTRY, find
 from ruleout.experiments.ledger import Ledger, Record
 from ruleout.experiments.specs import Spec, protocol
 from ruleout.labels import draw, size_law
@@ -277,7 +279,8 @@ def drive(
     device
         As for :func:`ruleout.fit_grid`.
     workers
-        How many processes. One: this one.
+        How many processes. One: this one. Data sets and losses of your own must be registered by a
+        module that others can import, not by a script.
     compute
         What computes a record; with several workers a function of a module.
     seen
@@ -312,7 +315,7 @@ def _helpers(
         return
     made = multiprocessing.get_context("spawn")  # a fork of a process with threads can hang
     threads = max(1, torch.get_num_threads() // count)
-    given = (str(path), list(specs), device, compute, os.getpid(), threads)
+    given = (str(path), list(specs), device, compute, os.getpid(), threads, _registering())
     helpers = [made.Process(target=_helper, args=given, daemon=True) for _ in range(count)]
     for helper in helpers:
         helper.start()
@@ -325,11 +328,26 @@ def _helpers(
             helper.join()
 
 
+def _registering() -> set[str]:
+    """Return the modules that registered a user's own data sets and losses."""
+    found = {entry.loader.__module__ for entry in REGISTRY.values() if hasattr(entry, "loader")}
+    found |= {losses.get(name).function.__module__ for name in losses.names()}
+    return {one for one in found if one != "__main__" and not one.startswith("ruleout.")}
+
+
 def _helper(
-    path: str, specs: list[Spec], device: str | None, compute: Run, parent: int, threads: int
+    path: str,
+    specs: list[Spec],
+    device: str | None,
+    compute: Run,
+    parent: int,
+    threads: int,
+    modules: set[str],
 ) -> None:
     """Work in a process of its own, which ends with its parent and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for module in modules:
+        import_module(module)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(threads)
     with Ledger(path) as ledger:

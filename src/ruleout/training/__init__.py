@@ -2,12 +2,11 @@
 
 from ruleout.training.batches import Trial
 from ruleout.training.device import PRECISIONS
-from ruleout.training.engine import Progress, fit_grid
+from ruleout.training.engine import Progress, estimate_seconds, fit_grid
 from ruleout.training.grid_fit import GridFit, State, fingerprint
 from ruleout.training.grids import PAPER_GRID, configurations
 from ruleout.training.optimizers import OPTIMIZERS, OptimizerKind, register_optimizer
 from ruleout.training.stack import Stopping
-from ruleout.training.timing import estimate_seconds
 from ruleout.training.watches import Watch, hits
 
 __all__ = [
