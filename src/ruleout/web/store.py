@@ -236,6 +236,14 @@ class Store(Accounts):
             rows = in_chunks(db, select(items), items.c.id, numbers)
             return {row.id: _item(row) for row in rows}
 
+    def ping(self) -> None:
+        """Raise :class:`UnavailableError` where the database does not answer."""
+        file = self._database.file
+        if file is not None and not file.is_file():  # an open one would still take answers
+            raise UnavailableError("the database failed (its file is gone)")
+        with self._database.looking() as db:
+            db.execute(select(1))
+
     def check(self) -> list[str]:
         """Return what is broken, one sentence each; empty: nothing is."""
         with self._database.reading() as db:

@@ -151,9 +151,14 @@ def test_health_says_whether_the_database_answers(
 ) -> None:
     client = any_site.client()
     assert (client.get("/health").status_code, client.get("/health").json()) == (200, {"ok": True})
-    monkeypatch.setattr(any_site.store, "sessions", broken)
+    monkeypatch.setattr(any_site.store, "ping", broken)
     told = client.get("/health")
     assert (told.status_code, told.json()) == (503, {"ok": False})
+
+
+def test_health_notices_a_file_that_is_gone(site: Site) -> None:
+    Path(site.url.removeprefix("sqlite:///")).unlink()
+    assert site.client().get("/health").status_code == 503
 
 
 @pytest.mark.slow
