@@ -57,7 +57,7 @@ class LossGradient:
             leaf = logits.detach().requires_grad_()
             given = dict(zip(names, extra, strict=True))
             loss = self.approach.trusted_loss(leaf, excluded, **given)
-            (slope,) = torch.autograd.grad(loss.sum(), leaf)
+            (slope,) = torch.autograd.grad(loss, leaf, torch.ones_like(loss))
         return loss.detach(), slope
 
     def _compile(self, eager: Slope, *given: Tensor) -> Slope:

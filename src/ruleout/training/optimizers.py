@@ -145,8 +145,10 @@ class Optimizer:
     ) -> None:
         """Move ``parameter[at]``, number `place` of all; `grad` is overwritten."""
         (trials, models), kind = at, OPTIMIZERS[self.name]
-        own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
-        weights, moments = parameter[at], [moment[at] for moment in self.moments[place]]
+        own, weights, moments = by, parameter, self.moments[place]
+        if at != (slice(0, len(weights)), slice(0, weights.shape[1])):  # not all of them
+            own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
+            weights, moments = weights[at], [moment[at] for moment in moments]
         if isinstance(grad, Product):
             if kind.fused_product is not None and kind.fused_product(weights, grad, moments, own):
                 return
@@ -154,8 +156,8 @@ class Optimizer:
         fused = kind.fused_gpu if weights.is_cuda else kind.fused_cpu
         if fused is not None and fused(weights, grad, moments, own):
             return
-        wide = (...,) + (None,) * (parameter.ndim - 2)
-        kind.step(weights, grad, moments, Rates(*(rate[wide] for rate in own)))
+        wide = (1,) * (parameter.ndim - 2)
+        kind.step(weights, grad, moments, Rates(*(one.view(*one.shape, *wide) for one in own)))
 
 
 def rates(name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor) -> Rates:

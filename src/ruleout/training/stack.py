@@ -164,7 +164,7 @@ class Stack:
             return self.loss_gradient(logits, batch.excluded, prior, batch.weight, batch.rate)
 
         loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
-        self.total[: shape.active] += loss
+        self.total[: shape.active].add_(loss)
 
     def _lay_rates(self) -> None:
         """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1]``."""
