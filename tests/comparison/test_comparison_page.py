@@ -11,7 +11,7 @@ import pytest
 from comparison.made import GRID, digits, lost, row, table
 
 import ruleout as ro
-from ruleout.comparison import Comparison, compare
+from ruleout.comparison import Comparison, Row, compare
 from ruleout.comparison.judging import bins, pairs
 from ruleout.report import (
     Curves,
@@ -92,8 +92,27 @@ def test_write_makes_four_files(trained: Comparison, tmp_path: Path) -> None:
 def test_the_summary_tells_luck_from_choice() -> None:
     found = table(row("log", 0.93, estimate=0.9), row("exp", 0.92, estimate=0.95))
     summary = " ".join(found.report().summary)
-    assert "log is best with 93.00 ± 1.00 %" in summary
     assert "before any score was seen, exp would be chosen; its score is 92.00" in summary
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row("log", 0.93), row("exp", 0.93)], "log and exp share the best score, 93.00 ± 1.00 %."),
+        (
+            [row("log", 0.93), row("exp", 0.92), row("cce", 0.5, mark="•")],
+            "log has the best score, 93.00 ± 1.00 %, but the test does not tell it from exp.",
+        ),
+        ([row("log", 0.93), row("exp", 0.5, mark="•")], "log is best with 93.00 ± 1.00 %."),
+        (
+            [row("log", 0.92), row("mae", 0.93), lost("exp")],
+            "mae has the best score, 93.00 ± 1.00 %, but the test does not tell it from log.",
+        ),
+        ([row("log", 0.5), row("mae", 0.93, mark="○")], "mae is best with 93.00 ± 1.00 %."),
+    ],
+)
+def test_the_best_is_called_so_as_far_as_the_test_does(rows: list[Row], said: str) -> None:
+    assert table(*rows).report().summary[0] == f"Test accuracy: {said}"
 
 
 def test_what_diverged_is_said() -> None:

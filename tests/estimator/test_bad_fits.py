@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from torch import nn
+from torch.utils.data import DataLoader
 
 import ruleout as ro
 from ruleout import LabelSets
@@ -89,7 +90,22 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         lambda: _fit(shape=(3, 2, 2)),
         "X has 3 features, but shape=(3, 2, 2) holds 12; make them agree",
     ),
+    (
+        "a loader",
+        lambda: _fit(DataLoader(X)),
+        "X is a DataLoader of torch; give all rows as one array; batches are made here",
+    ),
     # ---------------------------------------------------------------- y
+    (
+        "lists as labels",
+        lambda: _fit(y=np.array(["a", "b", "a|c", "c", "b", "b|c"])),
+        "row 2, column 'y': 'a|c' lists several classes, and y holds one label per row; where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], classes)",
+    ),
+    (
+        "lists as labels of known classes",
+        lambda: _fit(y=np.array(["a", "a", "a|c", "a", "a", "a"]), classes=["a", "b", "c"]),
+        "row 2, column 'y': 'a|c' lists several classes, and y holds one label per row; where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], classes)",
+    ),
     ("fewer sets", lambda: _fit(y=SETS[:5]), "X has 6 rows but y has 5; give one set for each row"),
     (
         "fewer labels",
@@ -204,7 +220,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         lambda: _fit(approach="ga"),
         "unknown approach 'ga'; did you mean 'ga-before' or 'ga-after'?",
     ),
-    ("no approach", lambda: _fit(approach=3), "approach is 3; name one of ro.approaches()"),
+    (
+        "no approach",
+        lambda: _fit(approach=3),
+        "approach is 3; name one of ro.approaches(), or give an Approach",
+    ),
     (
         "approach_options",
         lambda: _fit(approach_options=3),
@@ -219,7 +239,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "no model",
         lambda: _fit(model=7),
-        "model is 7; name one of linear, mlp, resnet32, densenet22, resnet34, or give a function (shape, classes) → nn.Module",
+        "model is 7; name one of linear, mlp, resnet32, densenet22, resnet34, or give a function that makes it: (shape, classes) → nn.Module",
     ),
     (
         "hidden",
@@ -240,6 +260,16 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "flat rows for convolutions",
         lambda: _fit(model="resnet32"),
         "a convolutional model reads images (channels, height, width), not (3,); use 'linear' or 'mlp' for flat features",
+    ),
+    (
+        "a module",
+        lambda: _fit(model=nn.Linear(3, 3)),
+        "model is an nn.Module, Linear; name one of linear, mlp, resnet32, densenet22, resnet34, or give a function that makes it: (shape, classes) → nn.Module",
+    ),
+    (
+        "a function of something else",
+        lambda: _fit(model=lambda shape: nn.Linear(shape[0], 3)),
+        "model((3,), 3) failed: <lambda>.<locals>.<lambda>() takes 1 positional argument but 2 were given; give a function that is called as model(shape, classes)",
     ),
     (
         "own model too wide",

@@ -189,6 +189,11 @@ def test_labels_come_back_as_they_were(y: Any) -> None:
     assert clf.score(X, y) == (clf.predict(X) == y).mean()
 
 
+def test_a_bar_in_a_class_name_is_no_list() -> None:
+    names = np.array(["on|off", "up"])
+    assert_array_equal(classifier().fit(X, names[Y % 2]).classes_, names)
+
+
 def test_classes_may_name_more_than_occur() -> None:
     clf = classifier(classes=["a", "b", "c"]).fit(X, np.array(["a", "c"])[Y % 2])
     assert clf.predict_proba(X).shape == (300, 3)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from estimator.small import SETS, X, Y, classifier
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from torch import nn
 
 import ruleout as ro
@@ -82,7 +83,21 @@ def test_rows_that_rule_nothing_out_say_nothing() -> None:
     assert_allclose(some.predict_proba(X), without.predict_proba(X), atol=1e-4)
 
 
+def test_an_approach_may_be_an_object() -> None:
+    made = classifier(approach=ro.approach("gce", q=0.3)).fit(X, SETS)
+    named = classifier(approach="gce", approach_options={"q": 0.3}).fit(X, SETS)
+    assert_allclose(made.predict_proba(X), named.predict_proba(X), atol=1e-6)
+    assert clone(made).fit(X, SETS).record_["approach"] == "gce"
+
+
 # ---------------------------------------------------------------------- choosing
+
+
+def test_one_row_that_chooses_is_warned_of() -> None:
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, epochs=1)
+    with pytest.warns(UserWarning, match="a single row was held out") as seen:
+        clf.fit(X[:2], SETS[:2])
+    assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize("grid", [GRID, [{"learning_rate": v} for v in GRID["learning_rate"]]])

@@ -20,6 +20,7 @@ from estimator.small import NAMES, SETS, X, Y, classifier
 from numpy.testing import assert_array_equal
 from torch import nn
 
+import ruleout as ro
 from ruleout.estimator import RuleOutClassifier, load, model_folder
 
 
@@ -115,6 +116,26 @@ def test_feature_names_come_back(tmp_path: Path) -> None:
     again.predict(frame)
     with pytest.raises(ValueError, match="feature names should match"):
         again.predict(frame.rename(columns={"p0": "q0"}))
+
+
+def test_columns_of_a_file_are_known_by_name(tmp_path: Path) -> None:
+    names = [f"p{place}" for place in range(X.shape[1])]
+    clf = classifier().fit(X, SETS)
+    clf.save(tmp_path / "model", reading={"kind": "columns", "features": names})
+    again = load(tmp_path / "model")
+    frame = pd.DataFrame(X, columns=names)
+    assert_array_equal(again.predict_proba(frame), clf.predict_proba(X))
+    with pytest.raises(ValueError, match="in the same order as they were in fit"):
+        again.predict(frame[names[::-1]])
+
+
+def test_an_approach_of_ones_own_is_not_saved(tmp_path: Path) -> None:
+    for approach, kept in ((ro.approach("gce", q=0.3), None), (ro.approach("gce"), "gce")):
+        clf = classifier(approach=approach).fit(X, SETS)
+        clf.save(tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert again.approach == kept
+        assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
 
 
 def test_a_loaded_model_learns_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import isclose
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,8 +56,7 @@ def _summary(table: Comparison) -> Iterator[str]:
         yield "Every approach diverged; try smaller learning rates."
         return
     best, chosen = table.best, table.chosen
-    label = table.method.score_label
-    yield f"{label}: {best.approach} is best with {_shown(table, best)}."
+    yield f"{table.method.score_label}: {_winner(table, alive)}."
     if chosen is not best:
         yield (
             f"By the criterion alone, before any score was seen, {chosen.approach} would be "
@@ -71,6 +71,25 @@ def _summary(table: Comparison) -> Iterator[str]:
             f"{table.method.reference} is significantly better than {worse} of "
             f"{len(alive) - 1} others ({table.method.test})."
         )
+
+
+def _winner(table: Comparison, alive: list[Row]) -> str:
+    """Say who is best, as far as the test does."""
+    best, reference = table.best, table.method.reference
+    score = _shown(table, best)
+    same = [row.approach for row in alive if isclose(row.score, best.score, abs_tol=1e-12)]
+    if len(same) > 1:
+        return f"{', '.join(same[:-1])} and {same[-1]} share the best score, {score}"
+    if best.approach == reference:
+        rivals = [row.approach for row in alive if row is not best and row.mark != "•"]
+    else:
+        rivals = [reference] if reference and best.mark != "○" else []
+    if not rivals:
+        return f"{best.approach} is best with {score}"
+    others = ", ".join(rivals[:3]) + (f" and {len(rivals) - 3} others" if len(rivals) > 3 else "")
+    return (
+        f"{best.approach} has the best score, {score}, but the test does not tell it from {others}"
+    )
 
 
 def _shown(table: Comparison, row: Row) -> str:

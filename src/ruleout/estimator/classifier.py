@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from ruleout.estimator.inputs import (
     TrainingData,
@@ -28,11 +29,13 @@ from ruleout.estimator.inputs import (
     class_array,
     holds_sets,
     known_target,
+    outside,
     per_row,
     target,
 )
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
+from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
@@ -102,7 +105,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     Parameters
     ----------
     approach
-        A name of :func:`ruleout.approaches`.
+        A name of :func:`ruleout.approaches`, or what :func:`ruleout.approach` returns.
     approach_options
         Options of its loss, such as ``{"q": 0.5}`` of GCE.
     model
@@ -357,6 +360,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _keep_search(self, found: Search) -> None:
         grid, place = found.grid, int(found.chosen[0])
         self.criterion_ = Judged(found.criterion.name, *found.estimate)
+        if not np.isfinite(self.criterion_.standard_error):
+            warnings.warn(
+                "a single row was held out to choose on, so chance decided; give more rows, "
+                "or a larger validation_fraction",
+                UserWarning,
+                stacklevel=outside(),
+            )
         tried = {n: np.array([one[n] for one in grid.configurations]) for n in found.configuration}
         self.search_ = tried | {
             "estimate": found.estimates[0],
@@ -400,6 +410,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""
+        if isinstance(X, DataLoader | Dataset):
+            say = "give all rows as one array; batches are made here"
+            raise InputError(f"X is a {type(X).__name__} of torch", say)
         if isinstance(X, np.ndarray) and X.ndim > 2:
             X = X.reshape(len(X), -1)
         kind = np.float64 if self.precision == "float64" else np.float32
@@ -422,17 +435,19 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _engine_options(self, X: Any, data: TrainingData) -> dict[str, Any]:
         """Return what :func:`ruleout.fit_grid` is told besides data, grid, epochs and seed."""
-        if not isinstance(self.model, str) and not callable(self.model):
-            say = (
-                f"name one of {', '.join(MODELS)}, or give a function (shape, classes) → nn.Module"
-            )
-            raise InputError(f"model is {brief(self.model)}", say)
-        if not isinstance(self.approach, str):
-            raise InputError(f"approach is {brief(self.approach)}", "name one of ro.approaches()")
+        made = isinstance(self.model, nn.Module)
+        if made or (not isinstance(self.model, str) and not callable(self.model)):
+            what = f"an nn.Module, {type(self.model).__name__}" if made else brief(self.model)
+            say = "give a function that makes it: (shape, classes) → nn.Module"
+            raise InputError(f"model is {what}", f"name one of {', '.join(MODELS)}, or {say}")
+        if not isinstance(self.approach, str | Approach):
+            say = "name one of ro.approaches(), or give an Approach"
+            raise InputError(f"approach is {brief(self.approach)}", say)
+        named = isinstance(self.approach, str)
         images = isinstance(X, np.ndarray) and X.ndim > 2
         shape = () if self.shape is None else tuple(self.shape)
         options = {
-            "approach": find_approach(self.approach),
+            "approach": find_approach(self.approach) if named else self.approach,
             "model": self.model,
             "batch_size": _whole("batch_size", self.batch_size),
             "optimizer": check_optimizer(self.optimizer),
@@ -455,7 +470,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         convex = options["approach"].name == "clpl"
         if isinstance(self.model, str) and not convex:
             return
-        module = build(self.model, shape, k, seed=0, **options["model_options"])
+        try:
+            module = build(self.model, shape, k, seed=0, **options["model_options"])
+        except TypeError as error:
+            say = "give a function that is called as model(shape, classes)"
+            raise InputError(f"model({shape}, {k}) failed: {error}", say) from error
         if not isinstance(self.model, str):
             _check_own(module, shape, k)
         layers = dense_layers(module)
@@ -463,7 +482,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             warnings.warn(
                 "CLPL is convex in a linear model only; with this one its guarantee is gone",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=outside(),
             )
 
     def _model_options(self) -> dict[str, Any]:
@@ -629,7 +648,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         The folder appears whole or not at all. A model folder of that name is replaced; anything
         else there is left alone, with an error. What an optimizer remembers is not saved:
-        `partial_fit` after :func:`ruleout.load` starts its moments anew.
+        `partial_fit` after :func:`ruleout.load` starts its moments anew. Nor is an approach of your
+        own, which only training needs: set it again before.
 
         Parameters
         ----------

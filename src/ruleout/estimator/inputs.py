@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,11 +137,30 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
     if classes is None:
         check_classification_targets(y)
     names = np.unique(y) if classes is None else class_array(classes)
+    _check_single(y, () if classes is None else names.tolist())
     if len(names) < 2:
         raise InputError(
             f"y holds one class, {names[0]!s}", "name all classes, at least two, in classes=[...]"
         )
     return LabelSets.from_labels(positions(y, names), len(names)), names
+
+
+def _check_single(y: NDArray[Any], classes: Collection[Any]) -> None:
+    """Raise where labels list several classes: "a|b" beside another label or class with an a."""
+    if y.dtype.kind not in "OUT":
+        return
+    labels = {label for label in np.unique(y).tolist() if isinstance(label, str)} - {*classes}
+    parts = Counter(part for label in labels for part in {*label.split("|")})
+    parts.update(one for one in classes if isinstance(one, str))
+    for label in sorted(labels):
+        if "|" in label and any(parts[part] > 1 for part in label.split("|")):
+            raise InputError(
+                f"{label!r} lists several classes, and y holds one label per row",
+                "where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], "
+                "classes)",
+                row=int(np.argmax(y == label)),
+                column="y",
+            )
 
 
 def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:
@@ -167,12 +187,12 @@ def _as_sets(y: Any, classes: Any = None) -> LabelSets:
             "if 1 marks the true class, give 1-D labels instead, and if it does not, "
             "LabelSets.from_single says so without this warning",
             UserWarning,
-            stacklevel=_outside(),
+            stacklevel=outside(),
         )
     return sets
 
 
-def _outside() -> int:
+def outside() -> int:
     """Return the `stacklevel` of the caller outside the house."""
     frame, level = sys._getframe(1), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("ruleout."):

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from ruleout.estimator.classifier import Judged, RuleOutClassifier, TrainingState
 from ruleout.labels.atomic import atomic_folder
 from ruleout.labels.errors import InputError
+from ruleout.methods import Approach, approach, approaches
 from ruleout.models import MODELS, build
 from ruleout.selection import Criterion
 
@@ -125,9 +126,12 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
 def _setting(name: str, value: Any) -> Any:
     """Return a parameter for the card.
 
-    A random state that is not a number stays out, since the card has the seed; so does a model of
-    the user's own, since no card can rebuild it.
+    A random state that is not a number stays out, since the card has the seed; so do a model and an
+    approach of the user's own, since no card can rebuild them.
     """
+    if isinstance(value, Approach):
+        known = value.name in approaches() and approach(value.name) == value
+        return value.name if known else None
     if name == "class_weight" and isinstance(value, Mapping):
         return list(map(list, value.items()))
     if name == "criterion" and isinstance(value, Criterion):
@@ -363,7 +367,9 @@ def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn
 
 def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> None:
     clf.n_features_in_ = card["features"]
-    names = card["feature_names"]
+    names, read = card["feature_names"], card["reading"].get("features")
+    if names is None and read and read != [f"x{place}" for place in range(len(read))]:
+        names = read  # the columns of the file that it was trained on
     if names is not None:
         if len(names) != card["features"] or not all(isinstance(name, str) for name in names):
             _wrong(file, "feature_names")
