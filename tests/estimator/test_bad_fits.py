@@ -145,7 +145,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "all ruled out",
         lambda: _fit(y=np.ones((6, 3))),
-        "row 0: every class is ruled out; leave at least one class as a candidate",
+        "row 0: every class is ruled out; leave at least one class as a candidate (6 rows: rows 0, 1, 2, 3, 4, …)",
     ),
     (
         "nothing ruled out",
