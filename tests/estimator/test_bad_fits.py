@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from torch import nn
-from torch.utils.data import DataLoader
+from torch import nn, tensor
+from torch.utils.data import DataLoader, TensorDataset
 
 import ruleout as ro
 from ruleout import LabelSets
@@ -92,7 +92,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "a loader",
-        lambda: _fit(DataLoader(X)),
+        lambda: _fit(DataLoader(TensorDataset(tensor(X)))),
         "X is a DataLoader of torch; give all rows as one array; batches are made here",
     ),
     # ---------------------------------------------------------------- y

@@ -178,7 +178,8 @@ def _kept(
 _FEWEST = 10  # rows in a bin
 
 
-class Bins(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Bins:
     """Rows by how sure the model is: one entry per bin."""
 
     confidence: NDArray[np.float64]

@@ -440,14 +440,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             what = f"an nn.Module, {type(self.model).__name__}" if made else brief(self.model)
             say = "give a function that makes it: (shape, classes) → nn.Module"
             raise InputError(f"model is {what}", f"name one of {', '.join(MODELS)}, or {say}")
-        if not isinstance(self.approach, str | Approach):
+        row = find_approach(self.approach) if isinstance(self.approach, str) else self.approach
+        if not isinstance(row, Approach):
             say = "name one of ro.approaches(), or give an Approach"
-            raise InputError(f"approach is {brief(self.approach)}", say)
-        named = isinstance(self.approach, str)
+            raise InputError(f"approach is {brief(row)}", say)
         images = isinstance(X, np.ndarray) and X.ndim > 2
         shape = () if self.shape is None else tuple(self.shape)
         options = {
-            "approach": find_approach(self.approach) if named else self.approach,
+            "approach": row,
             "model": self.model,
             "batch_size": _whole("batch_size", self.batch_size),
             "optimizer": check_optimizer(self.optimizer),
