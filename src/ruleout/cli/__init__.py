@@ -43,7 +43,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[  # read by its callback
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option(callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Learn classifiers from what things are not."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ruleout.cli.options import parse_classes, parse_names, parse_size
+from ruleout.cli.shared_options import parse_classes, parse_names, parse_size
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table

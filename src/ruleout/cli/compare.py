@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ruleout.cli import options
+from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, as_notes, check_folder, friendly
 from ruleout.cli.progress_bar import watching
 

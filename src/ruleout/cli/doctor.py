@@ -15,14 +15,12 @@ from pathlib import Path
 
 import typer
 
-from ruleout.cli import options
+from ruleout.cli import shared_options as options
 
 _NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typer", "rich")
 
 
-def doctor(
-    as_json: options.AsJson = False,
-) -> None:
+def doctor(as_json: options.AsJson = False) -> None:
     """Say what this machine has: versions, processors, memory, disk, and optional extras."""
     parts: dict[str, Callable[[], dict[str, str]]] = {
         "versions": _versions,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ruleout.cli import options
+from ruleout.cli import shared_options as options
 from ruleout.cli.common import friendly, tell
 
 
@@ -16,17 +16,16 @@ def draw(
     data: options.Data,
     label: options.LabelNeeded,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Written by its suffix, as DATA is read.")
+        Path, typer.Option(metavar="FILE", help="Written by its suffix, as DATA is read.")
     ],
     law: Annotated[
         str,
         typer.Option(
-            "--law",
             help="How many are ruled out: released, paper, a number, or a probability per size, "
-            "as in 0.5,0.3,0.2.",
+            "as in 0.5,0.3,0.2."
         ),
     ] = "released",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed draws the same.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
     classes: options.ClassList = None,
     labels_file: options.LabelsFile = None,
     keep_label: Annotated[
@@ -44,13 +43,7 @@ def draw(
 
     ask = Request(label=label, classes=options.parse_classes(classes), labels_file=labels_file)
     sets, notes = redraw(
-        data,
-        out,
-        ask,
-        law=_law(law),
-        seed=seed,
-        keep_label=keep_label,
-        sets_only=sets_only,
+        data, out, ask, law=_law(law), seed=seed, keep_label=keep_label, sets_only=sets_only
     )
     tell(notes)
     typer.echo(f"{sets!r}\nWritten: {out}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ruleout.cli import options
+from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:

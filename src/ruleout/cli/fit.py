@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ruleout.cli import options
+from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, as_notes, friendly
 from ruleout.cli.progress_bar import watching
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @friendly()
 def fit(
     data: options.DataOrProject,
-    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="The folder to write.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     excluded: options.Excluded = None,
     label: options.Label = None,
     features: options.Features = None,

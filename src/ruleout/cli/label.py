@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ruleout.cli.common import as_notes, friendly, tell
-from ruleout.cli.options import FeaturesFrom, parse_names
+from ruleout.cli.shared_options import FeaturesFrom, parse_names
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -105,7 +105,6 @@ def init(
     items: Annotated[
         Path,
         typer.Option(
-            "--items",
             metavar="FOLDER|FILE",
             help="A folder of images; or a table (.csv, .tsv, .jsonl, .parquet) whose rows are "
             "labelled.",
@@ -114,33 +113,25 @@ def init(
     classes: Annotated[
         str,
         typer.Option(
-            "--classes",
-            metavar="FILE|A,B,…",
-            help="A text file with one class per line, or the class names.",
+            metavar="FILE|A,B,…", help="A text file with one class per line, or the class names."
         ),
     ],
     law: Annotated[
-        str,
-        typer.Option("--law", help="How many classes a question names: released, paper, a number."),
+        str, typer.Option(help="How many classes a question names: released, paper, a number.")
     ] = "released",
     cap: Annotated[
-        int | None,
-        typer.Option("--cap", metavar="N", help="Name at most N classes in a question."),
+        int | None, typer.Option(metavar="N", help="Name at most N classes in a question.")
     ] = None,
     mode: Annotated[
         _Mode,
         typer.Option(
-            "--mode",
-            help="propose: is it one of these? rule-out: click away what it surely is not.",
+            help="propose: is it one of these? rule-out: click away what it surely is not."
         ),
     ] = "propose",
-    rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", help="Answers that each item gets.")
-    ] = 1,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Answers that each item gets.")] = 1,
     gold: Annotated[
         Path | None,
         typer.Option(
-            "--gold",
             metavar="FILE",
             help="A table with columns item and class: items whose class is known, to test "
             "annotators with.",
@@ -149,49 +140,37 @@ def init(
     gold_rate: Annotated[
         float | None,
         typer.Option(
-            "--gold-rate",
-            metavar="R",
-            help=f"The share of questions that are tests; {_GOLD_RATE} with --gold.",
+            metavar="R", help=f"The share of questions that are tests; {_GOLD_RATE} with --gold."
         ),
     ] = None,
     which: Annotated[
         bool, typer.Option("--which", help="After a yes, ask which one it is.")
     ] = False,
     lease: Annotated[
-        float,
-        typer.Option(
-            "--lease", metavar="MINUTES", help="How long a question waits for who got it."
-        ),
+        float, typer.Option(metavar="MINUTES", help="How long a question waits for who got it.")
     ] = 10.0,
     text: Annotated[
         str | None,
-        typer.Option(
-            "--text", metavar="COLUMN", help="Of a table: show this column alone, as text."
-        ),
+        typer.Option(metavar="COLUMN", help="Of a table: show this column alone, as text."),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            "--name", metavar="COLUMN", help="Of a table: what items are called; never shown."
-        ),
+        typer.Option(metavar="COLUMN", help="Of a table: what items are called; never shown."),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            "--seed",
             metavar="N",
             help="Of the questions and the order of items. By default a random one: who knows it "
             "can tell which questions are gold.",
         ),
     ] = None,
     lead: Annotated[
-        str | None,
-        typer.Option("--lead", metavar="NAME", help="Who leads. By default your login name."),
+        str | None, typer.Option(metavar="NAME", help="Who leads. By default your login name.")
     ] = None,
     database: Annotated[
         str | None,
         typer.Option(
-            "--database",
             metavar="URL",
             help="An empty PostgreSQL database, as in postgresql://ann@host/labels. By default "
             "$RULEOUT_DATABASE, else a SQLite file in the project.",
@@ -315,31 +294,24 @@ _READABLE = (
 def serve(
     project: Place,
     host: Annotated[
-        str,
-        typer.Option(
-            "--host", metavar="ADDRESS", help="Where to listen; 0.0.0.0 for other machines."
-        ),
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for other machines.")
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one."
-        ),
+        typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one."),
     ] = 8765,
     origin: Annotated[
         str | None,
         typer.Option(
-            "--origin",
             metavar="URL",
             help="What people type, where that differs, as in https://label.example.org.",
         ),
     ] = None,
     certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="For https: the certificate, PEM."),
+        Path | None, typer.Option(metavar="FILE", help="For https: the certificate, PEM.")
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="For https: its key, PEM.")
+        Path | None, typer.Option(metavar="FILE", help="For https: its key, PEM.")
     ] = None,
     behind_proxy: Annotated[
         bool,
@@ -350,11 +322,7 @@ def serve(
     session_hours: Annotated[
         float,
         typer.Option(
-            "--session-hours",
-            metavar="HOURS",
-            min=0.1,
-            max=720,
-            help="A login ends after so long without a click.",
+            metavar="HOURS", min=0.1, max=720, help="A login ends after so long without a click."
         ),
     ] = 12.0,
 ) -> None:
@@ -436,12 +404,10 @@ def users(
         str | None, typer.Argument(metavar="[NAME]", help="Whom; for all but list.")
     ] = None,
     role: Annotated[
-        _Role | None,
-        typer.Option("--role", help="With add: annotators label, leads see the team page too."),
+        _Role | None, typer.Option(help="With add: annotators label, leads see the team page too.")
     ] = None,
     origin: Annotated[
-        str,
-        typer.Option("--origin", metavar="URL", help="Where people reach the service, for links."),
+        str, typer.Option(metavar="URL", help="Where people reach the service, for links.")
     ] = ADDRESS,
 ) -> None:
     """List the people of a project, add some, or close accounts.
@@ -586,13 +552,12 @@ _Form = Literal["csv", "jsonl", "parquet", "npz"]
 @friendly()
 def export(
     project: Place,
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="A new folder.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder.")],
     how: Annotated[
         _How,
         typer.Option(
-            "--how",
             help="no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
-            "what all answers leave possible.",
+            "what all answers leave possible."
         ),
     ] = "no",
     form: Annotated[
@@ -656,15 +621,13 @@ def bring(
     meaning: Annotated[
         _Meaning,
         typer.Option(
-            "--meaning",
             help="Of a choice in Label Studio: it is this class, it is one of these, or it is "
-            "none of these.",
+            "none of these."
         ),
     ] = "which",
     control: Annotated[
         str | None,
         typer.Option(
-            "--control",
             metavar="NAME",
             help="The choices in Label Studio that hold the classes, where there are several.",
         ),
@@ -672,7 +635,6 @@ def bring(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key",
             metavar="KEY",
             help="Where in a task's data the item is. By default the first value that matches.",
         ),
@@ -716,13 +678,7 @@ def _read(
     if origin == "csv":
         return read_answers(file, [item.name for item in items], classes)
     return read_label_studio(
-        file,
-        items,
-        classes,
-        meaning=meaning,
-        control=control,
-        key=key,
-        skip_unknown=skip_unknown,
+        file, items, classes, meaning=meaning, control=control, key=key, skip_unknown=skip_unknown
     )
 
 
@@ -741,13 +697,11 @@ def plan(
         typer.Argument(metavar="[PROJECT]", help="Measure on the answers this project has."),
     ] = None,
     target: Annotated[
-        float, typer.Option("--target", metavar="SHARE", help="The accuracy to reach, as in 0.9.")
+        float, typer.Option(metavar="SHARE", help="The accuracy to reach, as in 0.9.")
     ] = 0.9,
     labels: Annotated[
         int | None,
-        typer.Option(
-            "--labels", metavar="N", min=1, help="Without a project: N true labels would do."
-        ),
+        typer.Option(metavar="N", min=1, help="Without a project: N true labels would do."),
     ] = None,
     model: Annotated[str, typer.Option(help="With a project: linear or mlp.")] = "linear",
     features_from: FeaturesFrom = None,

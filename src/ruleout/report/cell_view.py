@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -24,61 +24,12 @@ _VERDICTS = {
 }
 
 
-@dataclass(frozen=True)
-class _Details:
-    """The contents of the dialog; what is empty is left out."""
-
-    verdict: str
-    marked: str
-    numbers: list[tuple[str, str, str]]
-    picture: Markup | None
-    trials: list[str]
-    chosen: list[tuple[str, str]]
-    facts: list[tuple[str, str]]
-    curve: Markup | None
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """What a cell shows, what it is sorted by, and what it opens to."""
-
-    cell: TableCell
-    key: str
-    kind: str
-    shown: Mapping[str, str]
-    keys: Mapping[str, str]
-    said: str
-    details: _Details
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One approach: ``opens`` where its family begins."""
-
-    row: TableRow
-    colour: int
-    opens: bool
-    cells: list[_Cell]
-
-
-@dataclass(frozen=True)
-class View:
-    """The whole table; `foot` counts verdicts by column, `total` all of them."""
-
-    rows: list[_Row]
-    foot: list[Mapping[str, int]]
-    total: str
-    beside: bool
-    holm: bool
-    legend: list[str]
-
-
-def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> View:
+def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> dict[str, Any]:
     """Lay out a table; `key` makes ids unique on the page.
 
     >>> cell = TableCell(0.9, 0.01, paper_mean=0.8, paper_std=0.01, verdict="better")
     >>> view = cell_view(CellTable("", ["MNIST"], [TableRow("", "LOG", [cell])]), "p1", {})
-    >>> view.rows[0].cells[0].kind, view.total
+    >>> view["rows"][0]["cells"][0]["kind"], view["total"]
     ('cell up3', '1 cell: 1 better than the paper.')
     """
     rows, before = [], None
@@ -88,17 +39,19 @@ def cell_view(table: CellTable, key: str, colours: Mapping[str, int]) -> View:
             _cell(table, row, column, f"{key}-{place}-{column}", colour)
             for column in range(len(table.columns))
         ]
-        rows.append(_Row(row, colour, row.group != before, cells))
+        opens = row.group != before  # here a family begins
+        rows.append({"row": row, "colour": colour, "opens": opens, "cells": cells})
         before = row.group
     told = legend(table)
-    return View(
-        rows,
-        [_count([row.cells[place] for row in table.rows]) for place in range(len(table.columns))],
-        _total(table.cells),
-        table.beside_paper,
-        any(cell.holm for cell in table.cells),
-        [told[name] for name in ("numbers", "best", "marks") if name in told],
-    )
+    places = range(len(table.columns))
+    return {
+        "rows": rows,
+        "foot": [_count([row.cells[place] for row in table.rows]) for place in places],
+        "total": _total(table.cells),
+        "beside": table.beside_paper,
+        "holm": any(cell.holm for cell in table.cells),
+        "legend": [told[name] for name in ("numbers", "best", "marks") if name in told],
+    }
 
 
 def _shade(cell: TableCell) -> str:
@@ -119,22 +72,23 @@ def _shade(cell: TableCell) -> str:
     return f"{'up' if far > 0 else 'down'}{step}" if step else ""
 
 
-def _cell(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> _Cell:
+def _cell(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> dict[str, Any]:
+    """Collect what a cell shows, what it is sorted by, and what it opens to."""
     cell = row.cells[place]
     names = [one_line(row.label), one_line(table.columns[place])]
     kinds = ["cell", "best" * cell.best, _shade(cell) if table.beside_paper else ""]
     said = [f"{', '.join(names)}: {value(cell.mean, cell.std)}", cell.note]
     said += [_against_paper(cell)] if table.beside_paper else []
     shares = {"ours": cell.mean, "paper": cell.paper_mean, "gap": cell.difference}
-    return _Cell(
-        cell,
-        key,
-        " ".join(filter(None, kinds)),
-        _shown(cell),
-        {name: f"{share:.6g}" if known(share) else "" for name, share in shares.items()},
-        "; ".join(filter(None, said)),
-        _details(table, row, place, key, colour),
-    )
+    return {
+        "cell": cell,
+        "key": key,
+        "kind": " ".join(filter(None, kinds)),
+        "shown": _shown(cell),
+        "sort": {name: f"{share:.6g}" if known(share) else "" for name, share in shares.items()},
+        "said": "; ".join(filter(None, said)),
+        "details": _details(table, row, place, key, colour),
+    }
 
 
 def _shown(cell: TableCell) -> dict[str, str]:
@@ -183,21 +137,21 @@ def _total(cells: Sequence[TableCell]) -> str:
 # ---------------------------------------------------------------------- details
 
 
-def _details(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> _Details:
-    """Collect what the cell of `row` in column `place` opens to."""
+def _details(table: CellTable, row: TableRow, place: int, key: str, colour: int) -> dict[str, Any]:
+    """Collect what the dialog of a cell holds; what is empty is left out there."""
     cell, beside = row.cells[place], table.beside_paper
     title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
     said = _against_paper(cell) if beside else ""
-    return _Details(
-        f"{said[:1].upper()}{said[1:]}." if said else "",
-        _marked(table, row, place),
-        _numbers(cell, beside),
-        _trials(cell, colour, beside),
-        [points(trial) for trial in values(cell.trials)],
-        [(name, text(fact)) for name, fact in cell.chosen.items()],
-        [(name, text(fact)) for name, fact in cell.facts.items()],
-        _curve(cell, title, key),
-    )
+    return {
+        "verdict": f"{said[:1].upper()}{said[1:]}." if said else "",
+        "marked": _marked(table, row, place),
+        "numbers": _numbers(cell, beside),
+        "picture": _trials(cell, colour, beside),
+        "trials": [points(trial) for trial in values(cell.trials)],
+        "chosen": [(name, text(fact)) for name, fact in cell.chosen.items()],
+        "facts": [(name, text(fact)) for name, fact in cell.facts.items()],
+        "curve": _curve(cell, title, key),
+    }
 
 
 def _against_paper(cell: TableCell) -> str:

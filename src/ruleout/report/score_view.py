@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
@@ -27,8 +26,7 @@ from ruleout.report.svg import reach
 _MARKS = {"": "", "•": "ours is significantly better", "○": "ours is significantly worse"}
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """What is shown, and what it is sorted by; an empty `value` comes last."""
 
     shown: str | Markup
@@ -36,8 +34,7 @@ class _Cell:
     kind: str = ""
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """A head: ``sort`` is ``"number"``, ``"text"``, or empty where nothing can be sorted."""
 
     label: str | Markup
@@ -50,31 +47,12 @@ _Filled: TypeAlias = tuple[_Column, list[_Cell]]
 _Show: TypeAlias = Callable[[object], str]
 
 
-@dataclass(frozen=True)
-class _Row:
-    score: Score
-    best: bool
-    colour: int
-    cells: list[_Cell]
-    mark: str
-    trials: list[str]
-
-
-@dataclass(frozen=True)
-class View:
-    """The whole table."""
-
-    columns: list[_Column]
-    rows: list[_Row]
-    legend: list[str]
-
-
-def score_view(table: ScoreTable, colours: Mapping[str, int]) -> View:
+def score_view(table: ScoreTable, colours: Mapping[str, int]) -> dict[str, Any]:
     """Lay out a table: only columns that some row fills, the best score marked.
 
     >>> view = score_view(ScoreTable("", [Score("log", 0.934), Score("exp", 0.95)]), {})
-    >>> [row.score.name for row in view.rows], [row.best for row in view.rows]
-    (['exp', 'log'], [True, False])
+    >>> [(row["score"].name, row["best"]) for row in view["rows"]]
+    [('exp', True), ('log', False)]
     """
     rows = _ordered(table)
     show: _Show = points if table.unit == "percent" else number
@@ -86,17 +64,18 @@ def score_view(table: ScoreTable, colours: Mapping[str, int]) -> View:
     ]
     best = _best(table, rows, show)
     laid = [
-        _Row(
-            score=row,
-            best=not row.reference and show(row.score) == best,
-            colour=colours.get(row.family, 0),
-            cells=[cells[place] for _, cells in columns],
-            mark=_MARKS[row.mark],
-            trials=[show(value) for value in values(row.trials)],
-        )
+        {
+            "score": row,
+            "best": not row.reference and show(row.score) == best,
+            "colour": colours.get(row.family, 0),
+            "cells": [cells[place] for _, cells in columns],
+            "mark": _MARKS[row.mark],
+            "trials": [show(value) for value in values(row.trials)],
+        }
         for place, row in enumerate(rows)
     ]
-    return View([column for column, _ in columns], laid, _legend(table, rows))
+    heads = [column for column, _ in columns]
+    return {"columns": heads, "rows": laid, "legend": _legend(table, rows)}
 
 
 def _ordered(table: ScoreTable) -> list[Score]:

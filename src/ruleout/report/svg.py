@@ -109,37 +109,18 @@ def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
 
     >>> nan = float("nan")
     >>> path(np.array([0.0, 1, 2, 3]), np.array([5.0, 4.25, nan, 4]))
-    'M0 5l1-.8M3 4'
+    'M0 5l1 -0.8M3 4'
     """
-    text, before = [], None
-    for a, b in zip(x.tolist(), y.tolist(), strict=True):
-        here = (_tenths(a), _tenths(b)) if a == a and b == b else None
-        if here and before:
-            text.append(f"l{_pair(here[0] - before[0], here[1] - before[1])}")
-        elif here:
-            text.append(f"M{_pair(*here)}")
-        before = here
+    text: list[str] = []
+    before: tuple[float, float] | None = None
+    for a, b in zip(x.round(1).tolist(), y.round(1).tolist(), strict=True):
+        if a != a or b != b:
+            before = None
+            continue
+        by = (a, b) if before is None else (a - before[0], b - before[1])
+        text.append(f"{'l' if before else 'M'}{_short(by[0])} {_short(by[1])}")
+        before = a, b
     return "".join(text)
-
-
-def _tenths(value: float) -> int:
-    return round(10 * float(f"{value:.1f}"))
-
-
-def _pair(a: int, b: int) -> str:
-    """Write two numbers, given in tenths, in as few signs as a path allows.
-
-    >>> _pair(5, -12), _pair(100, 0)
-    ('.5-1.2', '10 0')
-    """
-    first, second = _decimal(a), _decimal(b)
-    return f"{first}{second}" if b < 0 else f"{first} {second}"
-
-
-def _decimal(tenths: int) -> str:
-    whole, part = divmod(abs(tenths), 10)
-    shown = f"{whole or ''}.{part}" if part else str(whole)
-    return f"-{shown}" if tenths < 0 else shown
 
 
 def _short(value: object) -> str:
@@ -318,13 +299,7 @@ def across(scale: Scale, places: Places) -> Markup:
 
 
 def along(
-    scale: Scale,
-    places: Places,
-    y: float,
-    name: str,
-    *,
-    marks: bool = True,
-    narrow: float = NARROW,
+    scale: Scale, places: Places, y: float, name: str, *, marks: bool = True, narrow: float = NARROW
 ) -> Markup:
     """Draw the horizontal axis with its labels and its name beneath.
 

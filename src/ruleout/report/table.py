@@ -177,30 +177,29 @@ class Table:
         """
         title = self.title + "." * (self.title[-1:] not in ("", ".", "!", "?"))
         caption = " ".join(escape_latex(each) for each in (title, self.legend) if each)
-        return "\n".join(
-            [
-                r"% needs \usepackage{booktabs,multirow,graphicx}",
-                r"\begin{table*}[t]",
-                r"\centering",
-                rf"\caption{{{caption}}}",
-                rf"\label{{{re.sub('[^A-Za-z0-9:.-]+', '-', self.name).strip('-') or 'table'}}}",
-                r"\vspace{4pt}",
-                r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-                rf"\begin{{tabular}}{{{'l' * self.names}{'r' * (len(self.heads) - self.names)}}}",
-                r"\toprule",
-                rf"{self._latex_head()} \\",
-                *(line for group in self._groups() for line in self._latex_group(*group)),
-                r"\bottomrule",
-                r"\end{tabular}}",
-                *(
-                    rf"\par\smallskip{{\footnotesize {escape_latex(line)}}}"
-                    for note in self.notes
-                    for line in note.splitlines()
-                ),
-                r"\end{table*}",
-                "",
-            ]
+        label = re.sub("[^A-Za-z0-9:.-]+", "-", self.name).strip("-") or "table"
+        columns = "l" * self.names + "r" * (len(self.heads) - self.names)
+        lines = (line for group in self._groups() for line in self._latex_group(*group))
+        body = "".join(f"{line}\n" for line in lines)
+        notes = "".join(
+            f"\\par\\smallskip{{\\footnotesize {escape_latex(line)}}}\n"
+            for note in self.notes
+            for line in note.splitlines()
         )
+        return rf"""% needs \usepackage{{booktabs,multirow,graphicx}}
+\begin{{table*}}[t]
+\centering
+\caption{{{caption}}}
+\label{{{label}}}
+\vspace{{4pt}}
+\resizebox{{\ifdim\width>\textwidth\textwidth\else\width\fi}}{{!}}{{%
+\begin{{tabular}}{{{columns}}}
+\toprule
+{self._latex_head()} \\
+{body}\bottomrule
+\end{{tabular}}}}
+{notes}\end{{table*}}
+"""
 
     def _latex_head(self) -> str:
         names = [escape_latex(head) for head in self.heads[: self.names]]
@@ -306,42 +305,18 @@ def _inert(text: str) -> str:
     return f"'{line}" if line[:1] in tuple("=+-@") else line
 
 
-_SIGNS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"{\char34}",
-    "[": "{[}",  # else an argument of the line before
-    "]": "{]}",
-    "*": "{*}",
-    "`": "{`}",  # else ?` becomes ¿
-    "•": r"$\bullet$",
-    "○": r"$\circ$",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "√": r"$\surd$",
-    HOLM: r"\textsuperscript{h}",
-    "×": r"$\times$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "–": "--",
-    "—": "---",
-    "…": r"\dots{}",
-    "\N{NON-BREAKING HYPHEN}": "-",
-    "\N{REPLACEMENT CHARACTER}": "?",
-}
+# [ and ] would be arguments of the line before, and ?` becomes another letter.
+_SIGNS = dict(
+    pair.split(" ", 1)
+    for pair in r"""
+\ \textbackslash{}, { \{, } \}, $ \$, & \&, # \#, % \%, _ \_, ^ \textasciicircum{}, | \textbar{}
+~ \textasciitilde{}, < \textless{}, > \textgreater{}, " {\char34}, [ {[}, ] {]}, * {*}, ` {`}
+• $\bullet$, ○ $\circ$, ± $\pm$, − $-$, ↑ $\uparrow$, ↓ $\downarrow$, √ $\surd$, × $\times$
+≤ $\leq$, ≥ $\geq$, – --, — ---, … \dots{}, ʰ \textsuperscript{h}, ‑ -, � ?
+""".strip()
+    .replace("\n", ", ")
+    .split(", ")
+)
 _LATEX = str.maketrans(_SIGNS) | {0x200B: "{}"}
 _NO_MARK = r"\phantom{$\bullet$}"  # as wide as a mark, so that numbers stay in line
 
