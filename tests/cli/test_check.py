@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 import ruleout as ro
 from ruleout.cli.check import check
-from ruleout.cli.common import friendly
-from ruleout.cli.shared_options import parse_classes, parse_names, parse_size
+from ruleout.cli.common import friendly, parse_classes, parse_names, parse_size
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(check)

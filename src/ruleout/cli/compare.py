@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, check_folder, friendly
+from ruleout.cli.common import Source, as_notes, check_folder, friendly, parse_names
 from ruleout.cli.progress_bar import watching
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def compare(
     source = Source(data, excluded, label, features, ignore, classes, labels_file, size, unlabelled)
     table = source.training_table()
     check_folder(out)  # before hours of training
-    named = options.parse_names(approaches) if approaches else None
+    named = parse_names(approaches) if approaches else None
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"holm": holm, "seed": seed, "device": device, "precision": precision}

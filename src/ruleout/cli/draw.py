@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import friendly, tell
+from ruleout.cli.common import friendly, parse_classes, tell
 
 
 @friendly()
@@ -41,7 +41,7 @@ def draw(
     """
     from ruleout.datasets.tables import Request, redraw
 
-    ask = Request(label=label, classes=options.parse_classes(classes), labels_file=labels_file)
+    ask = Request(label=label, classes=parse_classes(classes), labels_file=labels_file)
     sets, notes = redraw(
         data, out, ask, law=_law(law), seed=seed, keep_label=keep_label, sets_only=sets_only
     )

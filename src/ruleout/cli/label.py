@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ruleout.cli.common import as_notes, friendly, tell
-from ruleout.cli.shared_options import FeaturesFrom, parse_names
+from ruleout.cli.common import as_notes, friendly, parse_names, tell
+from ruleout.cli.shared_options import FeaturesFrom
 
 if TYPE_CHECKING:
     from rich.table import Table

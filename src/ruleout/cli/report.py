@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ruleout.cli.common import check_folder, friendly
-from ruleout.cli.shared_options import parse_names
+from ruleout.cli.common import check_folder, friendly, parse_names
 
 
 @friendly()

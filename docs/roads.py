@@ -1,0 +1,106 @@
+"""The two roads through the house: which files of src a row of a CSV, and one "No", pass.
+
+python docs/roads.py      # prints both lists, in the order in which the files are reached
+
+A file counts where one of its functions runs on the way; what only runs while modules are imported,
+and ``__init__`` files, do not.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+SRC = Path(__file__).parents[1] / "src" / "ruleout"
+
+
+@contextmanager
+def walked() -> Iterator[list[str]]:
+    """Collect the files whose functions run, in this thread and in those that start now."""
+    found: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and not code.co_name.startswith("<") and _inside(code.co_filename):
+            found.setdefault(Path(code.co_filename).relative_to(SRC).as_posix())
+
+    files: list[str] = []
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield files
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        files += found
+
+
+def _inside(file: str) -> bool:
+    return file.startswith(str(SRC)) and not file.endswith("__init__.py")
+
+
+def row_of_a_csv(folder: Path) -> list[str]:
+    """From ``ruleout fit table.csv --excluded not --out model`` to saved weights."""
+    from typer.testing import CliRunner
+
+    from ruleout.cli import app
+
+    table = folder / "table.csv"
+    with table.open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["width", "height", "not"])
+        names = ("cat", "dog", "fish")
+        rows.writerows([i % 7, i % 5, "|".join(names[: 1 + i % 2])] for i in range(60))
+    words = ["fit", str(table), "--excluded", "not", "--out", str(folder / "model")]
+    words += ["--classes", ",".join(names), "--epochs", "2"]
+    CliRunner().invoke(app, words)  # once without counting: registries fill, modules load
+    (folder / "model").rename(folder / "before")
+    with walked() as files:
+        done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    return files
+
+
+def one_no(folder: Path) -> list[str]:
+    """From a "No" sent to the labelling service to a row in its database and the next question."""
+    sys.path.insert(0, str(SRC.parents[1] / "tests"))
+    from web.service.site import Site  # a project and a client in this process
+
+    with Site(f"sqlite:///{folder / 'project.sqlite'}", folder) as site:
+        ann = site.login()
+        held = ann.api("/api/next", {"count": 3}).json()["questions"]
+
+        def no(place: int) -> Any:
+            body = {"id": f"a{place}", "kind": "no", "question": held[place]["id"]}
+            return ann.api("/api/answer", {**body, "hold": 3})
+
+        no(0)  # once without counting
+        with walked() as files:
+            done = no(1)
+        assert done.json()["receipt"]["status"] == "recorded", done.text
+    return files
+
+
+ROADS: dict[str, Callable[[Path], list[str]]] = {
+    "A row of a CSV, to saved weights": row_of_a_csv,
+    'One "No", to a row in the database and the next question': one_no,
+}
+
+
+def main() -> None:
+    for name, road in ROADS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            files = road(Path(folder))
+        print(f"{name}: {len(files)} files\n")
+        print("\n".join(f"- `{file}`" for file in files), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()
