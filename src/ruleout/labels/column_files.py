@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from ruleout.labels.row_files import (
 )
 
 Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
+Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows of values
 
 _BLOCK = 1 << 24  # bytes that Arrow parses at a time; no row may be longer
 _LINES = 1024  # lines of JSON turned into columns at a time
@@ -337,7 +338,7 @@ def shown_cell(column: pa.ChunkedArray, row: int) -> str:
 def write_columns(
     path: Path,
     schema: pa.Schema,
-    batches: Iterable[pa.RecordBatch],
+    blocks: Iterable[Block],
     classes: Sequence[ClassName] | None = None,
     *,
     cell: Callable[[Any], Any] | None = None,
@@ -354,31 +355,45 @@ def write_columns(
     listed = None if classes is None else json.dumps(list(classes))
     with atomic_write(path) as out:
         if suffix == ".parquet":
-            more = {} if listed is None else {META: listed.encode()}
-            schema = schema.with_metadata({**(schema.metadata or {}), **more})
-            with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
-                for batch in batches:
-                    table.write_batch(batch.replace_schema_metadata(schema.metadata))
+            _write_parquet(out, schema, blocks, listed)
         elif suffix == ".jsonl":
-            _write_jsonl(out, schema.names, batches, listed)
+            _write_jsonl(out, schema.names, blocks, listed)
         else:
             separator = "\t" if suffix == ".tsv" else ","
-            _write_csv(out, schema.names, batches, listed, separator, cell or _joined_names)
+            _write_csv(out, schema.names, blocks, listed, separator, cell or _joined_names)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    for batch in batches:
-        for start in range(0, len(batch), _ROWS):
-            piece = batch.slice(start, _ROWS)
+def _write_parquet(
+    out: IO[bytes], schema: pa.Schema, blocks: Iterable[Block], listed: str | None
+) -> None:
+    more = {} if listed is None else {META: listed.encode()}
+    schema = schema.with_metadata({**(schema.metadata or {}), **more})
+    with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
+        for block in blocks:
+            if isinstance(block, pa.RecordBatch):
+                table.write_batch(block.replace_schema_metadata(schema.metadata))
+            elif block:
+                columns = zip(zip(*block, strict=True), schema.types, strict=True)
+                arrays = [pa.array(column, kind) for column, kind in columns]
+                table.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _rows(blocks: Iterable[Block]) -> Iterator[Sequence[Any]]:
+    for block in blocks:
+        if not isinstance(block, pa.RecordBatch):
+            yield from block
+            continue
+        for start in range(0, len(block), _ROWS):
+            piece = block.slice(start, _ROWS)
             yield from zip(*(column.to_pylist() for column in piece.columns), strict=True)
 
 
 def _write_jsonl(
-    out: IO[bytes], names: list[str], batches: Iterable[pa.RecordBatch], listed: str | None
+    out: IO[bytes], names: list[str], blocks: Iterable[Block], listed: str | None
 ) -> None:
     if listed is not None:
         out.write(f'{{"classes": {listed}}}\n'.encode())
-    for row in _rows(map(_without_nan, batches)):
+    for row in _rows(map(_without_nan, blocks)):
         line = json.dumps(dict(zip(names, row, strict=True)), default=_json)
         out.write(line.encode() + b"\n")
 
@@ -387,20 +402,21 @@ def _json(value: Any) -> str:
     return str(value.isoformat() if hasattr(value, "isoformat") else value)
 
 
-def _without_nan(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _without_nan(block: Block) -> Block:
     """Put null in the place of NaN, which JSON does not have."""
-    for place, field in enumerate(batch.schema):
-        if kinds.is_floating(field.type):
-            column = batch.column(place)
-            column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
-            batch = batch.set_column(place, field.name, column)
-    return batch
+    if isinstance(block, pa.RecordBatch):
+        for place, field in enumerate(block.schema):
+            if kinds.is_floating(field.type):
+                column = block.column(place)
+                column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
+                block = block.set_column(place, field.name, column)
+    return block
 
 
 def _write_csv(
     out: IO[bytes],
     names: list[str],
-    batches: Iterable[pa.RecordBatch],
+    blocks: Iterable[Block],
     listed: str | None,
     separator: str,
     cell: Callable[[Any], Any],
@@ -409,12 +425,12 @@ def _write_csv(
     text = _LineFeeds(out, "utf-8", newline="")
     lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
     lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
-    lines.writerows([*map(cell, row), *more] for row in _rows(batches))
+    lines.writerows([*map(cell, row), *more] for row in _rows(blocks))
     text.detach()
 
 
 def _joined_names(value: Any) -> Any:
-    return _short(join(value)) if isinstance(value, list) else value
+    return _short(join(value)) if isinstance(value, (list, tuple)) else value
 
 
 def _short(cell: str) -> str:

@@ -76,11 +76,8 @@ def write(sets: LabelSets, path: str | Path) -> None:
             np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
         return
     schema = pa.schema([(COLUMN, name_lists(sets.classes))])
-    batches = (
-        pa.record_batch([pa.array(sets[piece].to_lists(), schema.types[0])], schema=schema)
-        for piece in bits.chunks(*sets.shape)
-    )
-    write_columns(file, schema, batches, sets.classes)
+    blocks = ([(names,) for names in sets[piece]] for piece in bits.chunks(*sets.shape))
+    write_columns(file, schema, blocks, sets.classes)
 
 
 def name_lists(classes: tuple[ClassName, ...]) -> pa.DataType:

@@ -63,10 +63,7 @@ def write_rows(
 
     Lists of text are class names. In CSV, they are joined and texts are made inert.
     """
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-    batch = pa.record_batch(arrays, schema=schema)
-    write_columns(Path(path), schema, [batch], classes, cell=_cell)
+    write_columns(Path(path), schema, [rows], classes, cell=_cell)
 
 
 def _cell(value: Any) -> Any:
