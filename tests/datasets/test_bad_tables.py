@@ -239,11 +239,33 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert str(caught.value) == expected
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_too_little_memory_is_not_called_a_bad_file(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    content = {".csv": GOOD.encode(), ".parquet": parquet(a=[1, 2]), ".npz": npz(x=x)}[suffix]
+    path.write_bytes(content)
+
+    def full(*_: object, **__: object) -> Any:
+        raise pa.ArrowMemoryError("malloc of size 16777344 failed")
+
+    monkeypatch.setattr("ruleout.labels.column_files.memory_left", lambda: 20)  # Arrow would abort
+    monkeypatch.setattr(pq.ParquetFile, "read", full)
+    monkeypatch.setattr("ruleout.labels.files.np.empty", full)
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    problem = "this machine has too little memory to read it; read a part of it"
+    assert str(caught.value) == f"{path}: {problem}"
+
+
 def test_a_table_larger_than_the_machine_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(parquet(a=np.zeros(1000), b=np.zeros(1000)))
     monkeypatch.setattr("os.sysconf", lambda name: 64 if name == "SC_PAGE_SIZE" else 100)
-    with pytest.raises(InputError, match=r"1,000 × 2 numbers take 0 GB, this machine has 0 GB"):
+    with pytest.raises(
+        InputError, match=r"1,000 × 2 numbers take 0.0 GB of memory, there are 0.0; read"
+    ):
         read_table(path)

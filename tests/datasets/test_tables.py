@@ -125,6 +125,21 @@ def test_class_names_that_are_whole_numbers_sort_as_such(tmp_path: Path) -> None
     assert read_table(path, excluded="not").classes == ("0", "02", "10")
 
 
+def test_class_names_that_look_alike_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,Cat\n2,cat\n3,caf\u00e9\n4,cafe\u0301\n5,NA\n6,nan\n7,dog\n")
+    table = read_table(path, label="y")
+    assert len(table.classes or ()) == 7
+    assert "'Cat', 'cat' differ only in how they are written" in " ".join(table.notes)
+    assert "'cafe\\u0301', 'caf\\xe9' differ only" in " ".join(table.notes)
+    assert "'NA', 'nan' look like missing values" in " ".join(table.notes)
+    assert len(table.notes) == 4
+    np.savez(tmp_path / "a.npz", x=np.ones((2, 1)), y=np.array(["Cat", "cat"]))
+    assert "'Cat', 'cat' differ" in read_table(tmp_path / "a.npz", label="y").notes[1]
+    path.write_text("a,y\n1,Cat\n2,cat\n")
+    assert read_table(path, label="y", classes=["Cat", "cat"]).notes == ()
+
+
 def test_single_complementary_labels_are_sets_of_one(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1, 2, 3], "not": [2, 0, 1]}), path)

@@ -265,6 +265,8 @@ def _decode(
         raise DataError(
             f"the image has more than {_MOST:,} pixels", "make it smaller", file=file, row=row
         ) from None
+    except MemoryError:
+        raise
     except Exception:  # each format breaks in ways of its own
         raise DataError(
             "this is not a readable image",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import Request, Table, choose, guess_note, row_names
+from ruleout.datasets.tables import Request, Table, choose, guess_notes, row_names
 from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
 from ruleout.labels.files import npz_array, npz_file, npz_names, npz_sets, settle
@@ -87,7 +87,7 @@ def _labels(
         classes = sets.classes
     elif inside is None and ask.classes is None:
         classes = class_names(np.unique(array))
-        notes.append(guess_note(classes))
+        notes += guess_notes(classes)
     else:
         classes = settle(inside, ask.classes)
     return np.array(classes)[encode(array, classes, ask.label)], classes, notes

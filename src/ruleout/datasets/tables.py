@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
-from ruleout.labels.classes import Classes, ClassName, class_names, shown, unknown
+from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import LabelError, brief, nearest
 from ruleout.labels.laws import Law
 from ruleout.labels.process import Seed, draw
@@ -485,7 +485,7 @@ def labelled(
         )
     if ask.label is not None:
         labels = _labels(cells[ask.label], classes, ask.label)
-    return sets, labels, classes, [guess_note(classes)] if guessed else []
+    return sets, labels, classes, guess_notes(classes) if guessed else []
 
 
 def row_names(cells: Iterable[Any], column: str) -> tuple[str, ...]:
@@ -500,12 +500,13 @@ def row_names(cells: Iterable[Any], column: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def guess_note(classes: tuple[ClassName, ...]) -> str:
-    """Say that the class list is only what was seen."""
-    return (
+def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:
+    """Say that the class list is only what was seen, and which of the names look alike."""
+    seen = (
         f"The classes are those seen in the data, {shown(classes)}: a class that never occurs "
         "there is missing. Name all with --classes."
     )
+    return [seen, *look_alikes(classes)]
 
 
 def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:

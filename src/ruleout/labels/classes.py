@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
@@ -14,6 +15,15 @@ from ruleout.labels.errors import LabelError, brief, nearest
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
 
+_MISSING = (
+    "na",
+    "n/a",
+    "nan",
+    "none",
+    "null",
+    "<na>",
+    "nat",
+)  # as programs write what is not known
 _MOST = 1_000_000  # classes: far more than anybody has, and few enough to list
 
 
@@ -127,6 +137,30 @@ def shown(classes: Sequence[ClassName], most: int = 8) -> str:
     return names if len(classes) <= most else f"{names}, … ({len(classes)} in all)"
 
 
+def look_alikes(classes: Sequence[ClassName]) -> list[str]:
+    """Say which class names are probably one class, or mean that none is known.
+
+    >>> look_alikes(["NA", "cat", "dog"])
+    ["The classes 'NA' look like missing values; if so, drop those rows."]
+    """
+    alike: dict[str, list[str]] = {}
+    for name in (name for name in classes if isinstance(name, str)):
+        folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        alike.setdefault("" if folded in _MISSING else folded, []).append(name)
+    notes = []
+    for folded, names in alike.items():
+        same = len({unicodedata.normalize("NFC", name) for name in names}) < len(names)
+        listed = ", ".join(map(ascii if same else brief, names))
+        if not folded:
+            notes.append(f"The classes {listed} look like missing values; if so, drop those rows.")
+        elif len(names) > 1:
+            notes.append(
+                f"The classes {listed} differ only in how they are written; if they are one class, "
+                "write it the same way everywhere."
+            )
+    return notes
+
+
 def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> LabelError:
     """Build the error for a label that names no class."""
     say = f"the classes are {shown(classes)}"
@@ -178,6 +212,8 @@ def to_array(source: Any, what: str, *, keep_types: bool = False) -> NDArray[Any
         if keep_types and isinstance(source, (list, tuple)):
             return np.fromiter(source, object, len(source))
         return np.asarray(source)
+    except MemoryError:
+        raise
     except Exception as error:
         reason = str(error).split("\n")[0]
         raise LabelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from ruleout.labels.row_files import (
     csv_rows,
     join,
     json_rows,
+    memory_left,
     parse_json,
     suffix_of,
 )
@@ -40,6 +42,7 @@ Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those
 Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows of values
 
 _BLOCK = 1 << 24  # bytes that Arrow parses at a time; no row may be longer
+_MEMORY = 3  # bytes that reading a byte of CSV takes
 _LINES = 1024  # lines of JSON turned into columns at a time
 _KEYS = 100_000  # different keys that the lines of a file may have together
 _ROWS = 8192  # rows turned into Python values at a time
@@ -141,12 +144,19 @@ def _parse(
     file: Path, header: list[str], columns: list[str], text: set[str], *, quoted: bool
 ) -> pa.Table:
     # Arrow opens the file itself: what belongs to Python would be freed by Arrow's threads,
-    # and a thread that does so while Python shuts down aborts the process.
+    # and a thread that does so while Python shuts down aborts the process. It aborts as well
+    # where memory ends, so that a limit is looked at before.
+    left = memory_left()
+    if _MEMORY * file.stat().st_size > left:
+        raise MemoryError
     with pa.input_stream(str(file)) as stream:
         return arrow_csv.read_csv(
             stream,
             read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK, column_names=header, skip_rows_after_names=1
+                block_size=_BLOCK,
+                column_names=header,
+                skip_rows_after_names=1,
+                use_threads=left == math.inf,  # each thread reserves memory
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter="\t" if suffix_of(file) == ".tsv" else ",",

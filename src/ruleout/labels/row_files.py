@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import resource
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -86,13 +87,20 @@ def lines_of(file: Path, rows: Sequence[int]) -> list[int]:
 def check_memory(*sizes: int) -> None:
     """Raise if float32 of these sizes cannot fit into this machine."""
     need = 4 * math.prod(sizes)
-    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    have = min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), memory_left())
     if need > have:
         times = " × ".join(f"{size:,}" for size in sizes)
-        raise LabelError(
-            f"{times} numbers take {need / 1e9:.0f} GB, this machine has {have / 1e9:.0f} GB",
-            "read a part of it",
-        )
+        problem = f"{times} numbers take {need / 1e9:.1f} GB of memory, there are {have / 1e9:.1f}"
+        raise LabelError(problem, "read a part of it, or use a larger machine")
+
+
+def memory_left() -> float:
+    """Return the bytes that ``ulimit -v`` still allows this process, infinity without a limit."""
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return math.inf
+    taken = Path("/proc/self/statm").read_text().split()[0] if os.path.exists("/proc") else 0
+    return allowed - int(taken) * os.sysconf("SC_PAGE_SIZE")
 
 
 # ---------------------------------------------------------------------- rows
