@@ -31,6 +31,9 @@ def plain_loop(
     seed: int = 0,
     weight: Any = None,
     rates: Any = None,
+    pace: Any = None,
+    clip: float | None = None,
+    drop_last: bool = False,
     dtype: torch.dtype = torch.float64,
     **model_options: Any,
 ) -> list[dict[str, Tensor]]:
@@ -50,8 +53,13 @@ def plain_loop(
     steps = []
     for epoch in range(1, epochs + 1):
         order = np.random.default_rng([seed, epoch]).permutation(len(items))
-        for start in range(0, len(items), batch_size):
+        starts = list(range(0, len(items), batch_size))
+        starts = starts[:-1] if drop_last and len(items) % batch_size and starts[1:] else starts
+        for step, start in enumerate(starts):
             batch = [items[j] for j in order[start : start + batch_size]]
+            for group in adam.param_groups if pace is not None else ():
+                done = epoch - 1 + step / len(starts)
+                group["lr"] = rate * pace(done, done + 1 / len(starts))
             rows = [i for i, _ in batch]
             mask = torch.zeros(len(batch), k, dtype=dtype)
             for place, (_, classes) in enumerate(batch):
@@ -62,6 +70,8 @@ def plain_loop(
             adam.zero_grad()
             loss = row.batch_loss(logits, mask, prior=prior, weight=own, rate=given)
             loss.backward()  # type: ignore[no-untyped-call]
+            if clip is not None:
+                torch.nn.utils.clip_grad_norm_(net.parameters(), clip)
             adam.step()
             steps.append({n: p.detach().clone() for n, p in net.named_parameters()})
     return steps

@@ -5,7 +5,7 @@ from ruleout.training.device import PRECISIONS
 from ruleout.training.engine import Progress, estimate_seconds, fit_grid
 from ruleout.training.grid_fit import GridFit, State, fingerprint
 from ruleout.training.grids import PAPER_GRID, configurations
-from ruleout.training.optimizers import OPTIMIZERS, OptimizerKind, register_optimizer
+from ruleout.training.optimizers import OPTIMIZERS, SCHEDULES, OptimizerKind, register_optimizer
 from ruleout.training.stack import Stopping
 from ruleout.training.watches import Watch, hits
 
@@ -13,6 +13,7 @@ __all__ = [
     "OPTIMIZERS",
     "PAPER_GRID",
     "PRECISIONS",
+    "SCHEDULES",
     "GridFit",
     "OptimizerKind",
     "Progress",

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError
 from ruleout.methods.approach_table import Form
 from ruleout.training.device import Numbers, room
 
@@ -93,7 +92,7 @@ class BatchSchedule:
 
     Trials are ordered by their number of items, most first, so that those still at work in the
     last steps of an epoch are always the first ones. Where trials end within a step, missing items
-    get the weight 0. A last batch of fewer than `least` items is left out.
+    get the weight 0. A last batch of fewer than `least` items is left out, if it is not the only.
     """
 
     def __init__(
@@ -106,10 +105,8 @@ class BatchSchedule:
         self.items = [len(trial.sets) for trial in trials]
         if self._pairs is not None:
             self.items = [len(rows) for rows, _ in self._pairs]
-        self.items = [n - n % size if n % size < least else n for n in self.items]
+        self.items = [n - n % size if n % size < least <= n else n for n in self.items]
         self.steps = [-(-n // size) for n in self.items]
-        if least > size or 0 in self.items:
-            raise InputError("batch norm cannot train on a batch of one row", "give more rows")
         shares = torch.from_numpy(np.stack([_shares(trial) for trial in trials]))
         self.prior = shares.to(self.device, self.dtype).unsqueeze(1)  # [T, 1, k]
         self._given = any(trial.weight is not None for trial in trials)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError
+from ruleout.labels.errors import InputError, brief
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
@@ -24,7 +24,7 @@ from ruleout.training.device import Numbers, find_device, find_precision, matmul
 from ruleout.training.grid_fit import GridFit, State, run_record
 from ruleout.training.grids import Grid, check_names, configurations, loss_options
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
-from ruleout.training.optimizers import check_optimizer
+from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.stack import (
     Block,
     Plan,
@@ -59,6 +59,10 @@ def fit_grid(
     epochs: int = 250,
     batch_size: int = 256,
     optimizer: str = "adam",
+    schedule: str | Callable[[float], float] | None = None,
+    warmup: float = 0.0,
+    clip: float | None = None,
+    drop_last: bool = False,
     seed: int = 0,
     shape: tuple[int, ...] | None = None,
     model_options: Mapping[str, Any] | None = None,
@@ -97,7 +101,15 @@ def fit_grid(
         :func:`~ruleout.training.configurations`.
     epochs, batch_size, optimizer
         The paper: 250, 256, ``"adam"`` (weight decay inside the gradient); also ``"adamw"``,
-        ``"sgd"``.
+        ``"sgd"``, and those of :func:`~ruleout.training.register_optimizer`.
+    schedule, warmup
+        How the learning rate changes: ``"cosine"`` and ``"linear"`` bring it to zero, a function
+        makes a factor of the share of this training that is done, 0 to 1. During the first `warmup`
+        epochs (1.5, say) it grows to its full size.
+    clip
+        The largest norm of a model's gradient; a larger one is scaled down to it.
+    drop_last
+        Leave out the last batch of an epoch if it is short, as long as there is another.
     seed
         Trial t starts from seed + t: first weights and batch order.
     shape
@@ -160,6 +172,9 @@ def fit_grid(
     check_counts(epochs=epochs, batch_size=batch_size, every=every)
     check_counts(stack=1 if stack is None else stack)
     check_monitor(stopping, watch or {})
+    pace = find_pace(schedule, warmup, epochs)
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip must be a number above zero, not {brief(clip)}")
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
@@ -174,6 +189,8 @@ def fit_grid(
     modules = [fresh(trial) for trial in range(len(trials))]
     native = dense_layers(modules[0]) is not None
     trait = try_module(modules[0], classes)
+    if trait.least > 1 and min(batch_size, *(len(trial.sets) for trial in trials)) == 1:
+        raise InputError("the model cannot train on a batch of one row", "give larger batches")
     together = native or (not trait.random and pays_to_stack(modules[0]))
     with matmul(tf32), threads(numbers.device, modules[0], len(configs) * len(trials), batch_size):
         features = Features(x, None if native else shape, numbers)
@@ -184,7 +201,7 @@ def fit_grid(
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if isinstance(start, GridFit) else start, moments and stopping is None,
-            trait.least,
+            trait.least, drop_last, pace, clip,
         )  # fmt: skip
         if start is not None:
             check_start(run)

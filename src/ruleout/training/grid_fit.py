@@ -190,6 +190,13 @@ def run_record(
         "device": run.numbers.device.type,
         "data": data,
     }
+    if run.pace is not None:
+        at = [run.pace.schedule(i / 10) for i in range(11)] if run.pace.schedule else None
+        told |= {"schedule": at, "warmup": run.pace.warmup}
+    if run.clip is not None:
+        told["clip"] = run.clip
+    if run.drop_last:
+        told["drop_last"] = True
     hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
     for trial in run.trials:
         for extra in (trial.rows, trial.weight):

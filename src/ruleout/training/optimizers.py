@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
+from math import cos, inf, pi
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ruleout.labels.errors import nearest
+from ruleout.labels.errors import brief, nearest
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
@@ -34,7 +37,7 @@ class Rates(NamedTuple):
     size: Tensor  # [A, C]: η √b₂ / b₁, or η where there is no correction
     epsilon: Tensor  # [A, 1]: ε √b₂
     decay: Tensor  # [C]: weight decay
-    shrink: Tensor  # [C]: 1 - η · weight decay
+    shrink: Tensor  # [C]: 1 - η · weight decay; [A, C] where η follows a schedule
 
 
 class Product(NamedTuple):
@@ -42,6 +45,9 @@ class Product(NamedTuple):
 
     slope: Tensor  # [A, C · out, B]
     x: Tensor  # [A, B, width]
+
+    def value(self) -> Tensor:
+        return torch.bmm(self.slope, self.x)
 
 
 #: ``(weights, gradient, moments, rates)``: moves the weights, in place.
@@ -147,12 +153,13 @@ class Optimizer:
         (trials, models), kind = at, OPTIMIZERS[self.name]
         own, weights, moments = by, parameter, self.moments[place]
         if at != (slice(0, len(weights)), slice(0, weights.shape[1])):  # not all of them
-            own = Rates(by.size[at], by.epsilon[trials], by.decay[models], by.shrink[models])
+            shrink = by.shrink[models if by.shrink.ndim == 1 else at]
+            own = Rates(by.size[at], by.epsilon[trials], by.decay[models], shrink)
             weights, moments = weights[at], [moment[at] for moment in moments]
         if isinstance(grad, Product):
             if kind.fused_product is not None and kind.fused_product(weights, grad, moments, own):
                 return
-            grad = torch.bmm(grad.slope, grad.x).view_as(weights)
+            grad = grad.value().view_as(weights)
         fused = kind.fused_gpu if weights.is_cuda else kind.fused_cpu
         if fused is not None and fused(weights, grad, moments, own):
             return
@@ -160,15 +167,59 @@ class Optimizer:
         kind.step(weights, grad, moments, Rates(*(one.view(*one.shape, *wide) for one in own)))
 
 
-def rates(name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor) -> Rates:
+def rates(
+    name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor, pace: Tensor | None = None
+) -> Rates:
     """Return the rates of many steps at once, all in float64.
 
     `steps` ``[..., A]`` counts the steps of each active trial from 1, `learning_rate` and `decay`
-    are ``[C]``; `size` is ``[..., A, C]`` and `epsilon` is ``[..., A, 1]``.
+    are ``[C]``; `size` is ``[..., A, C]`` and `epsilon` is ``[..., A, 1]``. `pace` ``[..., A]`` is
+    what the learning rate is multiplied with.
     """
     factor, epsilon = OPTIMIZERS[name].factors(steps)
+    if pace is not None:
+        learning_rate = pace.unsqueeze(-1) * learning_rate
     size = factor.unsqueeze(-1) * learning_rate
     return Rates(size, epsilon.unsqueeze(-1), decay, 1 - learning_rate * decay)
+
+
+#: Schedules by name: from the share of the training that is done to a factor of the learning rate.
+SCHEDULES: dict[str, Callable[[float], float]] = {
+    "cosine": lambda done: (1 + cos(pi * done)) / 2,
+    "linear": lambda done: 1 - done,
+}
+
+
+class Pace(NamedTuple):
+    """What the learning rate is multiplied with, step by step."""
+
+    schedule: Callable[[float], float] | None
+    warmup: float  # epochs
+    epochs: int
+
+    def factors(self, done: NDArray[np.float64], ended: NDArray[np.float64]) -> Tensor:
+        """Return the factors of steps, from the epochs done before each and after it."""
+        found = np.ones_like(done) if self.warmup == 0 else np.minimum(1, ended / self.warmup)
+        if self.schedule is not None:
+            found = found * np.vectorize(self.schedule, otypes=[float])(done / self.epochs)
+        return torch.from_numpy(found)
+
+
+def find_pace(
+    schedule: str | Callable[[float], float] | None, warmup: float, epochs: int
+) -> Pace | None:
+    """Return the pace of a run; None: the learning rate stays."""
+    if isinstance(schedule, str):
+        if schedule not in SCHEDULES:
+            say = nearest(schedule, SCHEDULES, f"the schedules are {', '.join(SCHEDULES)}")
+            raise ValueError(f"unknown schedule {schedule!r}; {say}")
+        schedule = SCHEDULES[schedule]
+    if not 0 <= warmup <= epochs:
+        raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
+    for done in (0.0, 0.5, 1.0) if schedule is not None else ():
+        if not 0 <= (found := float(schedule(done))) < inf:
+            raise ValueError(f"the schedule makes {found:g} of {done:g}; return zero or above")
+    return None if schedule is None and not warmup else Pace(schedule, float(warmup), epochs)
 
 
 # ---------------------------------------------------------------------- plain steps
@@ -229,17 +280,27 @@ def _gpu_kernels() -> ModuleType | None:
 
 
 def _by_triton(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates, *, kind: str) -> bool:
-    kernels = _gpu_kernels()
-    if kernels is not None:
-        kernels.update(kind, p, g, moments, by)
-    return kernels is not None
+    kernels, own = _gpu_kernels(), _for_kernels(by, kind == "adamw")
+    if kernels is None or own is None:
+        return False
+    kernels.update(kind, p, g, moments, own)
+    return True
+
+
+def _for_kernels(by: Rates, decoupled: bool) -> Rates | None:
+    """Return what kernels read: they shrink all trials alike, or not at all."""
+    if by.shrink.ndim == 1:
+        return by
+    return None if decoupled else by._replace(shrink=by.decay)
 
 
 def _by_product(
     p: Tensor, grad: Product, moments: list[Tensor], by: Rates, *, decoupled: bool
 ) -> bool:
-    kernels = _gpu_kernels()
-    return kernels is not None and bool(kernels.move(p, grad, moments, by, decoupled))
+    kernels, own = _gpu_kernels(), _for_kernels(by, decoupled)
+    if kernels is None or own is None:
+        return False
+    return bool(kernels.move(p, grad, moments, own, decoupled))
 
 
 def _adam_kind(step: Step, kind: str, decoupled: bool) -> OptimizerKind:

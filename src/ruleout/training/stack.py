@@ -20,7 +20,7 @@ from ruleout.training.grid_fit import State
 from ruleout.training.grids import Configuration, loss_options
 from ruleout.training.loss_gradient import LossGradient
 from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
-from ruleout.training.optimizers import At, Optimizer, Product, Rates, rates
+from ruleout.training.optimizers import At, Optimizer, Pace, Product, Rates, rates
 from ruleout.training.watches import Watch, Watcher
 
 
@@ -62,6 +62,9 @@ class Run:
     start: State | None = None
     moments: bool = True  # keep them for another fit
     least: int = 1  # rows that a batch must have
+    drop_last: bool = False  # so that it must be full
+    pace: Pace | None = None  # of the learning rate
+    clip: float | None = None  # the largest norm of a gradient
 
 
 class Trained(NamedTuple):
@@ -86,7 +89,8 @@ class Stack:
         self.device, self.dtype, _ = run.numbers
         self.grid = run.grid[models]
         own = [run.trials[t] for t in trials]
-        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.numbers, run.least)
+        least = run.size if run.drop_last else run.least
+        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.numbers, least)
         self.net = self._build()
         self.optimizer = Optimizer(run.optimizer)
         self.optimizer.start(self.net.parameters)
@@ -156,8 +160,14 @@ class Stack:
         batch = self.schedule.batch(step, shape)
         by = self._rates(step, shape)
 
+        held: list[tuple[int, At, Tensor]] = []  # where all gradients are needed before a move
+
         def move(place: int, at: At, grad: Tensor | Product) -> None:
-            self.optimizer.move(place, self.net.parameters[place], at, grad, by)
+            if self.run.clip is None:
+                self.optimizer.move(place, self.net.parameters[place], at, grad, by)
+            else:
+                whole = grad.value() if isinstance(grad, Product) else grad
+                held.append((place, at, whole.view_as(self.net.parameters[place][at])))
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
             prior = self.schedule.prior[: shape.active]
@@ -165,15 +175,28 @@ class Stack:
 
         loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
         self.total[: shape.active].add_(loss)
+        if self.run.clip is not None:
+            squares = [g.reshape(*g.shape[:2], -1).square().sum(-1) for _, _, g in held]
+            norm = torch.stack(squares).sum(0).sqrt()  # [A, C]
+            scale = (self.run.clip / (norm + 1e-6)).clamp(max=1)
+            for place, at, grad in held:
+                grad.mul_(scale[(...,) + (None,) * (grad.ndim - 2)])
+                self.optimizer.move(place, self.net.parameters[place], at, grad, by)
 
     def _lay_rates(self) -> None:
-        """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1]``."""
-        steps = 1 + np.arange(len(self.shapes))[:, None] + self.steps_before
-        found = rates(self.run.optimizer, torch.from_numpy(steps), *self._speed)
-        table = torch.cat([found.size, found.epsilon], -1).to(self.dtype)
+        """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1 (+ C)]``."""
+        place, own = np.arange(len(self.shapes))[:, None], np.asarray(self.schedule.steps)
+        pace = None
+        if self.run.pace is not None:
+            done = self.epoch - 1 + np.minimum(place, own) / own
+            pace = self.run.pace.factors(done, done + 1 / own)
+        steps = torch.from_numpy(1 + place + self.steps_before)
+        found = rates(self.run.optimizer, steps, *self._speed, pace)
+        extra = [] if pace is None else [found.shrink]
+        table = torch.cat([found.size, found.epsilon, *extra], -1).to(self.dtype)
         table = table.pin_memory() if self.device.type == "cuda" else table
         if self._laid is None:
-            decay, shrink = (v.to(self.device, self.dtype) for v in found[2:])
+            decay, shrink = (v.to(self.device, self.dtype) for v in found[2:])  # the same for all
             self._laid = (torch.empty_like(table, device=self.device), decay, shrink)
         self._laid[0].copy_(table, non_blocking=True)
 
@@ -181,7 +204,10 @@ class Stack:
         assert self._laid is not None
         table, decay, shrink = self._laid
         now = table.index_select(0, step)[0] if isinstance(step, Tensor) else table[step]
-        return Rates(now[: shape.active, :-1], now[: shape.active, -1:], decay, shrink)
+        count, now = len(self.grid), now[: shape.active]
+        if self.run.pace is not None:
+            shrink = now[:, count + 1 :]
+        return Rates(now[:, :count], now[:, count : count + 1], decay, shrink)
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
