@@ -7,6 +7,7 @@ Numbers come from the ledgers; what was tried and why is in reproduction-notes.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -85,7 +86,7 @@ otherwise it is *better* or *worse* than the paper's.
 """
 
 
-def _row(cells: list[object]) -> str:
+def _row(cells: Sequence[object]) -> str:
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 

@@ -20,7 +20,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
         monkeypatch.setattr(engine, "fit_grid", self.fit)
-        monkeypatch.setattr(engine.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
 
     def fit(self, _x: Any, trials: list[Trial], *, grid: Any, epochs: int, **_: Any) -> None:
         self.calls += 1

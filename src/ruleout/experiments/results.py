@@ -184,8 +184,8 @@ def _cells(held: Holdings) -> dict[str, TableCell]:
     for spec in held.specs:
         found = printed_for(spec)
         if found is not None and spec.features == "raw":
-            beside = {"paper_mean": found.mean / 100, "paper_std": found.std / 100}
-            cells[spec.key] = replace(cells[spec.key], **beside)
+            mean, std = found.mean / 100, found.std / 100
+            cells[spec.key] = replace(cells[spec.key], paper_mean=mean, paper_std=std)
     return cells
 
 
@@ -466,11 +466,15 @@ def orders(records: Sequence[Record]) -> list[Order]:
         ours = _family_means(column, lambda record: 100 * record.mean)
         theirs = _family_means(column, lambda r: one.mean if (one := printed_for(r.spec)) else None)
         if len(ours) == len(theirs) == len(_ORDERED):
-            ranked = [
-                tuple(sorted(one, key=one.__getitem__, reverse=True)) for one in (ours, theirs)
-            ]
-            means = [tuple(one[family] for family in _ORDERED) for one in (ours, theirs)]
-            found.append(Order(head, *ranked, *means))
+            found.append(
+                Order(
+                    head,
+                    tuple(sorted(ours, key=ours.__getitem__, reverse=True)),
+                    tuple(sorted(theirs, key=theirs.__getitem__, reverse=True)),
+                    tuple(ours[family] for family in _ORDERED),
+                    tuple(theirs[family] for family in _ORDERED),
+                )
+            )
     return found
 
 
