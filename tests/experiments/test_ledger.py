@@ -166,7 +166,7 @@ def test_an_error_can_hold_any_text(tmp_path: Path) -> None:
         assert ledger.open() == [spec()]
 
 
-# ---------------------------------------------------------------------- files that are no ledgers
+# ---------------------------------------------------------------------- files that are not ledgers
 
 
 def database(file: Path, *statements: str) -> None:
@@ -184,7 +184,7 @@ def test_another_database_is_refused_and_left_alone(tmp_path: Path, version: int
     before = file.read_bytes()
     with pytest.raises(InputError) as caught:
         Ledger(file)
-    assert str(caught.value) == f"{file}: this database is no ledger; name another file"
+    assert str(caught.value) == f"{file}: this database is not a ledger; name another file"
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]
 

@@ -51,6 +51,16 @@ def test_no_two_changes_share_a_key() -> None:
     assert len(keys | {usual.key}) == len(fields(Spec)) + 1
 
 
+def test_keys_never_change() -> None:
+    """Ledgers made before are found again."""
+    assert Spec(dataset="yeast", approach="log").key == (
+        "9ad5f28cfdffb92ffa0466079b19a8a0f9720bf10b22ffa50a1f79d56b0aba6f"
+    )
+    assert Spec(dataset="kmnist", approach="log", law="fixed:3").key == (
+        "124aa30f7dc438bf09d6bd1ee0a3dbf4663dae7821eb1ad956dc4154ec0c4617"
+    )
+
+
 def test_the_key_depends_on_nothing_else() -> None:
     """Another order of arguments, another object, another process."""
     usual = Spec(dataset="yeast", approach="log", trials=2)

@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -187,26 +187,23 @@ class Ledger:
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         try:
-            self._check()
-            self._open()
-        except sqlite3.OperationalError as error:
+            with self._told():
+                self._check()
+                self._open()
+        except BaseException as error:
             self._database.close()
-            raise self._unusable(error) from None
-        except sqlite3.DatabaseError as error:
-            self._database.close()
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
             raise InputError(
                 f"this is not a ledger ({error})", "name a file that ruleout made", file=path
             ) from None
-        except InputError:
-            self._database.close()
-            raise
 
     def _check(self) -> None:
         """Raise for a database that is not ours, or newer, before anything is changed in it."""
         used = self._rows("SELECT name FROM sqlite_master LIMIT 1")  # first: others may make it now
         sign, schema = (self._rows(f"PRAGMA {n}")[0][0] for n in ("application_id", "user_version"))
         if used and sign != _SIGN:
-            raise InputError("this database is no ledger", "name another file", file=self.path)
+            raise InputError("this database is not a ledger", "name another file", file=self.path)
         if schema > _SCHEMA:
             raise InputError(
                 f"the ledger has schema {schema}, newer than {_SCHEMA}", "update ruleout",
@@ -234,13 +231,31 @@ class Ledger:
                 [(spec.key, spec.to_json()) for spec in specs],
             )
 
-    def claim(self, spec: Spec) -> AbstractContextManager[bool]:
-        """Claim a task while the block runs; False where another process has it."""
-        return claim(self._claims, spec.key)
+    @contextmanager
+    def claim(self, spec: Spec) -> Iterator[bool]:
+        """Claim a task while the block runs; False where another process has it.
+
+        The claim is a lock on a file, which the kernel lets go when its process ends, however.
+        """
+        handle = None if fcntl is None else _locked(self._claims / spec.key)
+        if fcntl is None or handle is None:
+            yield fcntl is None
+            return
+        try:
+            yield True
+        finally:
+            (self._claims / spec.key).unlink(missing_ok=True)  # while it is locked: see _locked
+            os.close(handle)
+            with suppress(OSError):  # others have claims there
+                self._claims.rmdir()
 
     def claimed(self) -> set[str]:
         """Return the keys of the tasks that are being worked on just now, by any process."""
-        return claimed(self._claims)
+        try:
+            names = [] if fcntl is None else os.listdir(self._claims)
+        except FileNotFoundError:  # the folder goes with the last claim
+            return set()
+        return {name for name in names if not _free(self._claims / name)}
 
     @property
     def _claims(self) -> Path:
@@ -368,14 +383,11 @@ class Ledger:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise self._unusable(error) from None
-
-    def _unusable(self, error: sqlite3.OperationalError) -> InputError:
-        return InputError(
-            f"the ledger cannot be used ({error})",
-            "check the disk and the permissions, then run the same command again",
-            file=self.path,
-        )
+            raise InputError(
+                f"the ledger cannot be used ({error})",
+                "check the disk and the permissions, then run the same command again",
+                file=self.path,
+            ) from None
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
@@ -423,39 +435,6 @@ def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
 
 
 # ---------------------------------------------------------------------- claims
-
-
-@contextmanager
-def claim(folder: Path, key: str) -> Iterator[bool]:
-    """Claim a task while the block runs; False where another process has it.
-
-    The claim is a lock on a file, which the kernel lets go when its process ends, however it ends.
-    """
-    if fcntl is None:
-        yield True
-        return
-    handle = _locked(folder / key)
-    if handle is None:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        (folder / key).unlink(missing_ok=True)  # while the lock is held: see _locked
-        os.close(handle)
-        with suppress(OSError):  # others have claims there
-            folder.rmdir()
-
-
-def claimed(folder: Path) -> set[str]:
-    """Return the keys that some process has claimed just now."""
-    if fcntl is None:
-        return set()
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:  # the folder goes with the last claim
-        return set()
-    return {name for name in names if not _free(folder / name)}
 
 
 def _free(file: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Running a spec: search the grid, train the choice, keep what tables and figures need."""
+"""Running specs: one, or many by several processes that share a ledger; how long that takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -130,6 +130,9 @@ def _about(found: Search, final: GridFit) -> dict[str, Any]:
     }
 
 
+# ---------------------------------------------------------------------- data
+
+# Approaches share splits, sets and batch order, so that tests of significance can be paired.
 _TRAINING, _SPLIT, _SETS = range(3)  # what random numbers are for
 
 
@@ -216,6 +219,8 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.fl
     return mean, np.where(std > 0, std, 1.0)
 
 
+# ---------------------------------------------------------------------- many specs
+
 #: What computes a record: ``(spec, device=...)``.
 Run: TypeAlias = Callable[..., Record]
 
@@ -231,10 +236,7 @@ def work(
     after :data:`~ruleout.experiments.ledger.RETRIES` retries.
     """
     ledger.add(specs)
-    while True:
-        task = _next(ledger, specs, device, compute)
-        if task is None:
-            return
+    while (task := _next(ledger, specs, device, compute)) is not None:
         yield task
 
 
@@ -364,6 +366,8 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+# ---------------------------------------------------------------------- time
+
 _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 
 
@@ -382,19 +386,14 @@ def cost(spec: Spec) -> float:
     Approaches that decompose before shuffling walk over pairs instead of rows; PC after shuffling
     makes k comparisons where others make one.
     """
-    rows, features, k = _sizes(spec.dataset)
-    width = features + 60.0  # besides the product, a step works on logits
+    entry = find(spec.dataset)
+    rows, k = float(entry.rows[0]), len(entry.classes)
+    width = entry.features + 60.0  # besides the product, a step works on logits
     if approach(spec.runs).form == "pairs-before":
         rows *= float(np.arange(1, k) @ size_law(spec.law, k))
     elif spec.approach.startswith("pc"):
         width += 20.0 * k
     return rows * spec.epochs * models(spec) * k * width
-
-
-@cache
-def _sizes(dataset: str) -> tuple[float, int, int]:
-    entry = find(dataset)
-    return float(entry.rows[0]), entry.features, len(entry.classes)
 
 
 def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -> float:

@@ -11,9 +11,6 @@ from typing import Any
 
 from ruleout.labels.errors import InputError, brief, nearest
 
-__all__ = ["FEATURES", "Spec"]
-
-
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
 
