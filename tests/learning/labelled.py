@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 import ruleout as ro
-from ruleout.web.entities import Reply, Settings
+from ruleout.web.entities import Kind, Reply, Settings, TurnRequest
 from ruleout.web.items import Found, read_items
 from ruleout.web.project import Project
 
@@ -73,14 +74,13 @@ def annotate(
         user = project.store.add_user(f"annotator {number}")
         left = most
         while left and (questions := project.store.next(user, 20)):
+            replies = []
             for question in questions[: left if left > 0 else None]:
-                yes = (truth[names[question.item]] in question.proposed) != (
-                    random.random() < error
-                )
-                reply = Reply(
-                    id=f"{number}-{question.id}",
-                    kind="yes" if yes else "no",
-                    question=question.id,
-                )
-                project.store.answer(user, reply)
-                left -= 1
+                is_in = truth[names[question.item]] in question.proposed
+                kind: Kind = "yes" if is_in != (random.random() < error) else "no"
+                replies.append(Reply(id=f"{number}-{question.id}", kind=kind, question=question.id))
+            left -= len(replies)
+            now = datetime.now(UTC)
+            project.store.turns(
+                [TurnRequest(user=user.id, hold=0, now=now, reply=reply) for reply in replies]
+            )
