@@ -39,12 +39,15 @@ READ: dict[str, Any] = {
 }
 
 
+TABLES = ("items", "contradictions", "log", "days")
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "npz"])
 def test_every_format_reads_back(form: str, tmp_path: Path) -> None:
     project, out = make_answered(tmp_path), tmp_path / "out"
     ran("export", project, "--out", out, "--format", form)
     table = "csv" if form == "npz" else form
-    names = {f"sets.{form}", *(f"{n}.{table}" for n in ("items", "contradictions", "log"))}
+    names = {f"sets.{form}", *(f"{n}.{table}" for n in TABLES)}
     assert {file.name for file in out.iterdir()} == names | {"about.json"}
     sets = ro.LabelSets.read(out / f"sets.{form}")
     assert sets.classes == CLASSES
@@ -109,7 +112,7 @@ def test_the_folder_says_what_is_in_it(tmp_path: Path) -> None:
         "labelled": 6, "unlabelled": 0, "contradicting": 0, "tests": 0, "answers": 6,
     }  # fmt: skip
     assert about["settings"]["classes"] == list(CLASSES)
-    assert set(about["files"]) == {"sets.csv", "items.csv", "contradictions.csv", "log.csv"}
+    assert set(about["files"]) == {"sets.csv", *(f"{name}.csv" for name in TABLES)}
     assert about["how"] == "no"
 
 
@@ -155,6 +158,17 @@ def test_status_counts(tmp_path: Path) -> None:
     assert lines["contradictions"] == "0"
     assert lines["Ann"].split() == ["6", "0", "6", "0", "0", "0", "0"]
     assert "The database is sound." in lines
+
+
+def test_status_and_export_tell_the_days(tmp_path: Path) -> None:
+    project = make_answered(tmp_path)
+    said = ran("status", project, "--days")
+    ran("export", project, "--out", tmp_path / "out")
+    (line,) = (tmp_path / "out" / "days.csv").read_text().splitlines()[1:]
+    annotator, day, answers, hours = line.split(",")
+    assert (annotator, answers, float(hours) < 1) == ("Ann", "6", True)
+    assert f"{day}  Ann" in said
+    assert day not in ran("status", project)
 
 
 def test_status_counts_contradictions(tmp_path: Path) -> None:

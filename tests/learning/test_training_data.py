@@ -16,7 +16,7 @@ import ruleout as ro
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
 from ruleout.learning import read_lesson, read_review
-from ruleout.learning.item_features import _aligned
+from ruleout.learning.training_data import _aligned
 from ruleout.web.entities import Item, Reply
 from ruleout.web.error_rates import error_rates, weights
 

@@ -17,8 +17,8 @@ from ruleout.labels import propose, size_law
 from ruleout.web.answer_log import AnswerLog
 from ruleout.web.entities import LogRow
 from ruleout.web.team.agreement import agreement, guessing
-from ruleout.web.team.annotators import Rate, annotators, gold_scores, growth
-from ruleout.web.team.proposal_uniformity import uniformity
+from ruleout.web.team.annotators import annotators, growth, work_days
+from ruleout.web.team.team_page import Rate, gold_rates, uniformity
 
 # ------------------------------------------------------------------ counts
 
@@ -47,6 +47,33 @@ def test_nobody_answered_yet() -> None:
     assert guessing(nothing) == set()
     assert growth(nothing).times == ()
     assert uniformity(nothing, size_law("released", 4)).sizes_test is None
+
+
+def test_days_add_up_to_a_plain_loop() -> None:
+    rng, rows, now = np.random.default_rng(2), [], START
+    for n in range(300):
+        now += timedelta(minutes=float(rng.exponential(9)))
+        kind = ("yes", "no", "skip", "undo")[int(rng.integers(4))]
+        user = ("ada", "bob")[int(rng.integers(2))]
+        law = "imported" if n % 9 == 0 else "released"
+        stands = bool(rng.random() < 0.8) and kind != "undo"
+        rows.append(row(f"i{n}", kind, (0,), user, received=now, counts=stands, law=law))
+    pause, wanted = timedelta(minutes=20), {}
+    for user in ("ada", "bob"):
+        last = None
+        for one in rows:
+            if one.user_name != user or one.law == "imported":
+                continue
+            done = wanted.setdefault((one.received.date(), user), [0, 0.0])
+            done[0] += one.counts and one.kind in ("yes", "no")
+            if last is not None and one.received - last <= pause:
+                done[1] += (one.received - last).total_seconds() / 3600
+            last = one.received
+    found = work_days(log_of(rows), pause)
+    assert [(one.day, one.annotator) for one in found] == sorted(wanted)
+    for one in found:
+        assert [one.answers, one.hours] == pytest.approx(wanted[one.day, one.annotator])
+    assert len({one.day for one in found}) > 1
 
 
 # ------------------------------------------------------------------ agreement
@@ -211,19 +238,16 @@ def test_sensitivity_and_specificity_by_hand() -> None:
         row("b", "yes", (0, 2)),  # no test
         row("z", "yes", (0, 2), gold=True),  # class not known
     ]
-    score = gold_scores(log_of(log, gold=gold))["ada"]
-    assert score.sensitivity == Rate(1, 2)
-    assert score.specificity == Rate(1, 1)
-    assert score.free == Rate(1, 2)
-    assert Rate(0, 0).interval() == (0.0, 1.0)
+    found = gold_rates(log_of(log, gold=gold))
+    assert found == {"ada": [Rate(1, 2), Rate(1, 1), Rate(1, 2)]}
+    assert gold_rates(log_of(log[:1], gold=gold)) == {"ada": [Rate(1, 1), None, None]}
 
 
 @given(st.integers(1, 400), st.data())
 def test_wilson_is_scipys(asked: int, data: Any) -> None:
     right = data.draw(st.integers(0, asked))
-    level = data.draw(st.sampled_from([0.9, 0.95, 0.99]))
-    wanted = stats.binomtest(right, asked).proportion_ci(level, method="wilson")
-    low, high = Rate(right, asked).interval(level)
+    wanted = stats.binomtest(right, asked).proportion_ci(0.95, method="wilson")
+    low, high = Rate(right, asked).interval
     assert low == pytest.approx(wanted.low, abs=1e-12)
     assert high == pytest.approx(wanted.high, abs=1e-12)
     assert 0 <= low <= right / asked <= high <= 1

@@ -21,8 +21,7 @@ from ruleout.web.answer_log import AnswerLog
 from ruleout.web.importing import Earlier
 from ruleout.web.schema import answers, items, questions, undone, users
 from ruleout.web.team import team_page
-from ruleout.web.team.team_charts import time_ticks
-from ruleout.web.team.team_page import TeamView, sentence, team_view
+from ruleout.web.team.team_page import TeamView, sentence, team_view, time_ticks
 
 # ------------------------------------------------------------------ reading
 

@@ -48,7 +48,7 @@ def test_rates_on_gold_questions_come_out_as_constructed(view: TeamView) -> None
         ):
             slack = 4 * np.sqrt(true * (1 - true) / rate.asked)
             assert abs(rate.share - true) < slack
-            assert rate.low <= rate.share <= rate.high
+            assert rate.interval[0] <= rate.share <= rate.interval[1]
 
 
 def test_who_tosses_a_coin_is_found(view: TeamView) -> None:

@@ -65,9 +65,9 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
     from ruleout.estimator.inputs import per_row
     from ruleout.estimator.scorers import judge_labels, judge_sets
-    from ruleout.learning.training_data import said
+    from ruleout.learning.training_data import contradiction_notes
 
-    tell(said(items.contradictions, "they are left out"))
+    tell(contradiction_notes(items.contradictions, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)
     found, gold = {}, items.gold >= 0
     if gold.any():

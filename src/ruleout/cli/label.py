@@ -9,6 +9,7 @@ import os
 import secrets
 import sys
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
@@ -465,7 +466,12 @@ def _print_users(store: Store) -> None:
 
 
 @friendly()
-def status(project: Place) -> None:
+def status(
+    project: Place,
+    days: Annotated[
+        bool, typer.Option("--days", help="Also say what everybody did each day, in UTC.")
+    ] = False,
+) -> None:
     """Say how far a project is, who did what, and whether its database is sound.
 
     Exit code 1: the database is damaged, and a sentence says how.
@@ -478,6 +484,10 @@ def status(project: Place) -> None:
         if log:
             typer.echo()
             show(_people(log))
+            _print_guessing(log)
+        if days:
+            typer.echo()
+            show(_days(log, opened.store.settings))
         _check(opened)
 
 
@@ -525,6 +535,30 @@ def _people(log: AnswerLog) -> Table:
         counts = (f"{count:,}" for count in (one.answers, *kinds, one.late, one.undone))
         median = "" if one.median_seconds is None else f"{one.median_seconds:.1f}"
         grid.add_row(escape(one.name), *counts, median)
+    return grid
+
+
+def _print_guessing(log: AnswerLog) -> None:
+    from ruleout.labels.classes import shown
+    from ruleout.web.team.agreement import guessing
+
+    if found := sorted(guessing(log)):
+        tell([f"{shown(found)} may be guessing; the team page says more"])
+
+
+def _days(log: AnswerLog, settings: Settings) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ruleout.web.team.annotators import work_days
+
+    grid = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("day", "annotator"):
+        grid.add_column(column, overflow="fold")
+    for column in ("answers", "hours"):
+        grid.add_column(column, justify="right")
+    for one in work_days(log, timedelta(seconds=settings.lease_seconds)):
+        grid.add_row(str(one.day), escape(one.annotator), f"{one.answers:,}", f"{one.hours:.1f}")
     return grid
 
 
@@ -723,12 +757,14 @@ def plan(
         raise typer.BadParameter("--labels is for planning without a project")
     from ruleout.learning import read_review
     from ruleout.learning.planning import forecast, measure_curve
-    from ruleout.learning.training_data import said
+    from ruleout.learning.training_data import contradiction_notes
     from ruleout.web.project import Project
 
     with Project.open(project) as opened, as_notes():
         review = read_review(opened, features_from)
-        tell([*review.table.notes, *said(review.contradictions, "they are left out")])
+        tell(
+            [*review.table.notes, *contradiction_notes(review.contradictions, "they are left out")]
+        )
         progress = opened.store.progress()
         found = measure_curve(review, model=model, seed=seed, progress=_step)
     _print_points(found, model)

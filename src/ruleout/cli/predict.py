@@ -88,9 +88,9 @@ def resolve(
     assert sets is not None  # asked for
     if items is None or items.likelihood is None:
         if items is not None:
-            from ruleout.learning.training_data import said
+            from ruleout.learning.training_data import contradiction_notes
 
-            tell(said(items.contradictions, "they count as not asked about"))
+            tell(contradiction_notes(items.contradictions, "they count as not asked about"))
         found = clf.resolve(table.x, sets)
     else:
         found = clf.resolve(table.x, likelihood=items.likelihood)

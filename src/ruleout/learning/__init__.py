@@ -5,28 +5,26 @@
 ``label``, so they are loaded when first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ruleout.learning.item_features import read_features
-    from ruleout.learning.training_data import Lesson, Review, read_lesson, read_review
+    from ruleout.learning.training_data import (
+        Lesson,
+        Review,
+        read_features,
+        read_lesson,
+        read_review,
+    )
 
 __all__ = ["Lesson", "Review", "read_features", "read_lesson", "read_review"]
 
-_LATE = {
-    "Lesson": "ruleout.learning.training_data",
-    "Review": "ruleout.learning.training_data",
-    "read_features": "ruleout.learning.item_features",
-    "read_lesson": "ruleout.learning.training_data",
-    "read_review": "ruleout.learning.training_data",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module 'ruleout.learning' has no attribute {name!r}")
-    return getattr(import_module(_LATE[name]), name)
+    from ruleout.learning import training_data
+
+    return getattr(training_data, name)
 
 
 def __dir__() -> list[str]:

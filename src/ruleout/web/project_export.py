@@ -1,4 +1,4 @@
-"""A project as files: label sets, items, contradictions, the log, and one that says what is what.
+"""A project as files: label sets, items, contradictions, the log, days, and what is what.
 
 Every file is written in one place, so that a download of the team page equals that of an export.
 """
@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
 
@@ -26,6 +26,7 @@ from ruleout.web.error_rates import FORMS, error_rates, weights
 from ruleout.web.project import whole_folder
 from ruleout.web.spreadsheet import inert, write_rows
 from ruleout.web.store import Store
+from ruleout.web.team.annotators import WorkDay, work_days
 
 Form: TypeAlias = Literal["csv", "jsonl", "parquet", "npz"]
 
@@ -74,6 +75,13 @@ class Export:
         fields = [(name, pa.string()) for name in ("item", "kind", "state", "sha256")]
         rows = [[one.name, one.kind, state[one.name], one.sha256] for one in self.items]
         write_rows(path, pa.schema(fields), rows)
+
+    def write_days(self, path: Path) -> None:
+        """Write how much everybody answered each day, and for how long."""
+        kinds = (pa.string(), pa.string(), pa.int64(), pa.float64())
+        days = work_days(self.log, timedelta(seconds=self.settings.lease_seconds))
+        rows = [[one.annotator, str(one.day), one.answers, round(one.hours, 3)] for one in days]
+        write_rows(path, pa.schema(list(zip(WorkDay._fields, kinds, strict=True))), rows)
 
     def write_contradictions(self, path: Path) -> None:
         """Write the answers about items for which they leave no class."""
@@ -130,6 +138,7 @@ def write_bundle(
     ``items.FORM``          every item, and whether it is labelled
     ``contradictions.FORM`` the answers about items for which no class is left
     ``log.FORM``            every answer ever given, also those that do not count
+    ``days.FORM``           answers and hours of work by person and day, in UTC
     ``about.json``          classes, settings, counts, error rates, what each file is
     ======================= ================================================================
 
@@ -142,9 +151,11 @@ def write_bundle(
         f"items.{table}": "every item, and whether it is labelled",
         f"contradictions.{table}": "answers about items for which they leave no class",
         f"log.{table}": "every answer, also late ones and those that were taken back",
+        f"days.{table}": "how many questions everybody answered each day, and for how many hours",
     }
     writers = (
         export.write_sets, export.write_items, export.write_contradictions, export.write_log,
+        export.write_days,
     )  # fmt: skip
     with whole_folder(folder) as part:
         for name, write in zip(files, writers, strict=True):

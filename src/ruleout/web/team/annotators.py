@@ -1,22 +1,17 @@
-"""Who answered how much, how fast and how well, and how the work grew over time."""
+"""Who answered how much, how fast and when, and how the work grew over time."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from statistics import NormalDist
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 
 from ruleout.web.answer_log import KINDS, AnswerLog, Whole, keys, moment
-from ruleout.web.error_rates import gold_counts
 from ruleout.web.project_progress import pace
 
 _LAST = 100  # rows that a pace is taken from
-
-
-# ---------------------------------------------------------------------- how much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,63 +79,40 @@ def paces(log: AnswerLog, pause: timedelta) -> dict[str, float]:
     return found
 
 
-# ---------------------------------------------------------------------- how well
-
-
-@dataclass(frozen=True)
-class Rate:
-    """How many of the answers that were asked for were right."""
-
-    right: int
-    asked: int
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        r"""Return Wilson's interval, which stays inside [0, 1] and holds for few answers too.
-
-        .. math::
-           \frac{p + z^2/2n \pm z \sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
-
-        Wilson (1927), Journal of the American Statistical Association 22. Nothing asked: [0, 1].
-
-        >>> low, high = Rate(9, 10).interval()
-        >>> round(low, 4), round(high, 4)
-        (0.5958, 0.9821)
-        """
-        n = self.asked
-        if not n:
-            return 0.0, 1.0
-        z = NormalDist().inv_cdf((1 + level) / 2)
-        p = self.right / n
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        low, high = max(middle - half, 0.0), min(middle + half, 1.0)
-        return 0.0 if self.right == 0 else low, 1.0 if self.right == n else high
-
-
-@dataclass(frozen=True)
-class GoldScore:
-    """One annotator's answers to gold questions.
-
-    `sensitivity`: "yes" where the proposed set holds the class. `specificity`: "no" where it does
-    not. `free`: "which" and rule-out answers that do not rule the class out.
-    """
-
-    sensitivity: Rate
-    specificity: Rate
-    free: Rate
-
-
-def gold_scores(log: AnswerLog) -> dict[str, GoldScore]:
-    """Score the standing answers to gold questions, by name."""
-    right, asked = gold_counts(log)
-    return {
-        name: GoldScore(*map(Rate, good.tolist(), all_of.tolist()))
-        for name, good, all_of in zip(log.users, right, asked, strict=True)
-        if all_of.any()
-    }
-
-
 # ---------------------------------------------------------------------- over time
+
+_DAY, _HOUR = 86_400_000_000, 3_600_000_000  # microseconds
+
+
+class WorkDay(NamedTuple):
+    """What one person did on one day, in UTC: questions answered that stand, and hours of work."""
+
+    annotator: str
+    day: date
+    answers: int
+    hours: float
+
+
+def work_days(log: AnswerLog, pause: timedelta) -> list[WorkDay]:
+    """Add up everybody's days; imported answers are left out.
+
+    Hours are the gaps between whatever somebody sent, those above `pause` left out, and belong to
+    the day on which a gap ends.
+    """
+    found, given = [], log.counts & log.is_kind("yes", "no", "excluded")
+    for user in np.unique(log.user).tolist():
+        mine = np.flatnonzero((log.user == user) & ~log.imported)
+        mine = mine[np.argsort(log.received[mine], kind="stable")]
+        gaps = np.diff(log.received[mine], prepend=log.received[mine[:1]])
+        gaps[gaps > pause // timedelta(microseconds=1)] = 0
+        days, at = np.unique(log.received[mine] // _DAY, return_inverse=True)
+        answers = np.bincount(at, given[mine], len(days)).astype(int).tolist()
+        hours = (np.bincount(at, gaps, len(days)) / _HOUR).tolist()
+        found += [
+            WorkDay(log.users[user], moment(day * _DAY).date(), *done)
+            for day, *done in zip(days.tolist(), answers, hours, strict=True)
+        ]
+    return sorted(found, key=lambda one: (one.day, one.annotator))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -13,30 +15,36 @@ import numpy as np
 from markupsafe import Markup
 from sqlalchemy import Connection, func, select
 
-from ruleout.labels.chisquare import Test
+from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.report import Histogram
-from ruleout.report.formats import count, duration, percent
-from ruleout.report.page import view
-from ruleout.report.svg import clean
+from ruleout.report.formats import count, duration, labels, number, percent
+from ruleout.report.page import figure, view
+from ruleout.report.svg import (
+    STRETCH,
+    Scale,
+    across,
+    along,
+    at,
+    chart,
+    clean,
+    clip,
+    gutter,
+    path,
+    spread,
+    stretched,
+    tag,
+    thin,
+    ticks,
+)  # fmt: skip
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import LogRow, Role, Settings, User
+from ruleout.web.error_rates import Vector, gold_counts
 from ruleout.web.project_progress import Progress
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import invites, users
-from ruleout.web.team import team_charts
 from ruleout.web.team.agreement import Agreement, TeamAgreement, agreement, guessing
-from ruleout.web.team.annotators import (
-    Annotator,
-    GoldScore,
-    Growth,
-    Rate,
-    annotators,
-    gold_scores,
-    growth,
-    paces,
-)
-from ruleout.web.team.proposal_uniformity import Uniformity, uniformity
+from ruleout.web.team.annotators import Annotator, Growth, annotators, growth, paces
 
 if TYPE_CHECKING:
     from ruleout.web.store import Store
@@ -67,7 +75,7 @@ class Numbers:
     paces: dict[str, float]
     agreement: TeamAgreement
     guessing: set[str]
-    gold: dict[str, GoldScore]
+    gold: dict[str, list[Rate | None]]
     tests: int
     growth: Growth
     candidates: Whole
@@ -103,7 +111,7 @@ def _counted(log: AnswerLog, settings: Settings) -> Numbers:
         paces=paces(log, timedelta(seconds=settings.lease_seconds)),
         agreement=agreement(log),
         guessing=guessing(log),
-        gold=gold_scores(log),
+        gold=gold_rates(log),
         tests=int(tests.sum()),
         growth=growth(log),
         candidates=log.candidates[asked],
@@ -113,6 +121,11 @@ def _counted(log: AnswerLog, settings: Settings) -> Numbers:
 
 
 # ---------------------------------------------------------------------- the whole page
+
+
+class _Caption(NamedTuple):
+    title: str
+    note: str = ""
 
 
 class Name(NamedTuple):
@@ -175,7 +188,7 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
         agreement_missing=_agreement_missing(found, settings),
         gold_missing=_gold_missing(found, settings),
         answers_missing=None if found.growth.times else _NO_ANSWERS,
-        growth=team_charts.timeline(found.growth) if found.growth.times else None,
+        growth=_timeline(found.growth) if found.growth.times else None,
         clashes=tuple(_clash(one, settings.classes) for one in found.contradictions),
         clashes_total=int((found.candidates == 0).sum()),
         knowledge=_knowledge(found.candidates, len(settings.classes)),
@@ -237,17 +250,69 @@ def _totals(progress: Progress) -> TotalsView:
     return TotalsView(**vars(progress), time_left=words, percent=int(100 * share))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RateView:
-    """How often somebody was right, with an interval of 95 %, as text and as a picture."""
+class Rate(NamedTuple):
+    """How many of the answers that were asked for were right."""
 
     right: int
     asked: int
-    share: float
-    low: float
-    high: float
-    text: str
-    picture: Markup
+
+    @property
+    def share(self) -> float:
+        return self.right / self.asked
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        r"""Wilson's interval of 95 %, which stays inside [0, 1] and holds for few answers too.
+
+        .. math::
+           \frac{p + z^2/2n \pm z \sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
+
+        Wilson (1927), Journal of the American Statistical Association 22.
+
+        >>> low, high = Rate(9, 10).interval
+        >>> round(low, 4), round(high, 4)
+        (0.5958, 0.9821)
+        """
+        n, p, z = self.asked, self.share, NormalDist().inv_cdf(0.975)
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+        low, high = max(middle - half, 0.0), min(middle + half, 1.0)
+        return 0.0 if self.right == 0 else low, 1.0 if self.right == n else high
+
+    @property
+    def text(self) -> str:
+        low, high = self.interval
+        return f"{percent(self.share, 0)} ({100 * low:.0f}–{100 * high:.0f} %)"
+
+    @property
+    def picture(self) -> Markup:
+        """The share with its interval; the numbers are beside it, so readers need not see it."""
+        x, (low, high) = Scale(0, 1, 6, 114), self.interval
+        rules = "".join(f"M{x(place):.1f} 2v16" for place in (0, 0.5, 1))
+        return tag(
+            "svg",
+            tag("path", d=rules, class_="grid"),
+            tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
+            tag("circle", cx=x(self.share), cy=10, r=4),
+            class_="interval",
+            viewBox="0 0 120 20",
+            aria_hidden="true",
+        )
+
+
+def gold_rates(log: AnswerLog) -> dict[str, list[Rate | None]]:
+    """Score the answers to gold questions by name: sensitivity, specificity, free answers.
+
+    "Yes" where the proposed set holds the class, "no" where it does not, and "which" and rule-out
+    answers that do not rule the class out; None where nothing was asked.
+    """
+    return {
+        name: [Rate(r, n) if n else None for r, n in zip(good, asked, strict=True)]
+        for name, good, asked in zip(
+            log.users, *(one.tolist() for one in gold_counts(log)), strict=True
+        )
+        if any(asked)
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,16 +333,15 @@ class PersonView:
     kappa: float | None
     kappa_error: float | None
     shared: int
-    sensitivity: RateView | None
-    specificity: RateView | None
-    free: RateView | None
+    sensitivity: Rate | None
+    specificity: Rate | None
+    free: Rate | None
     guesses: bool
 
 
 def _person(user: User, found: Numbers, state: str) -> PersonView:
     agrees = found.agreement.each.get(user.name, Agreement(items=0))
-    nothing = Rate(0, 0)
-    score = found.gold.get(user.name, GoldScore(nothing, nothing, nothing))
+    sensitivity, specificity, free = found.gold.get(user.name, [None] * 3)
     return PersonView(
         key=user.name,
         name=named(user.name),
@@ -289,25 +353,10 @@ def _person(user: User, found: Numbers, state: str) -> PersonView:
         kappa=agrees.kappa,
         kappa_error=agrees.error,
         shared=agrees.items,
-        sensitivity=_rate(score.sensitivity),
-        specificity=_rate(score.specificity),
-        free=_rate(score.free),
+        sensitivity=sensitivity,
+        specificity=specificity,
+        free=free,
         guesses=user.name in found.guessing,
-    )
-
-
-def _rate(rate: Rate) -> RateView | None:
-    if not rate.asked:
-        return None
-    share, (low, high) = rate.right / rate.asked, rate.interval()
-    return RateView(
-        right=rate.right,
-        asked=rate.asked,
-        share=share,
-        low=low,
-        high=high,
-        text=f"{percent(share, 0)} ({100 * low:.0f}–{100 * high:.0f} %)",
-        picture=team_charts.interval(share, low, high),
     )
 
 
@@ -446,6 +495,95 @@ _DOUBT = 0.01  # a smaller p-value is worth a look
 
 
 @dataclass(frozen=True, kw_only=True)
+class Uniformity:
+    """Counts as drawn and as expected, and a test of each; None where too little was drawn.
+
+    `sizes` and `sizes_expected` are for s = 1 … k-1; `classes` and `classes_expected` for the k
+    classes, given the sizes that were drawn.
+    """
+
+    draws: int
+    sizes: Whole
+    sizes_expected: Vector
+    sizes_test: Test | None
+    classes: Whole
+    classes_expected: Vector
+    classes_test: Test | None
+
+
+def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
+    r"""Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
+
+    Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
+    drawn at random, and imported answers are left out.
+
+    Sizes: Pearson's chi-square of how often each size was drawn against the law, neighbouring sizes
+    taken together until five are expected. Classes: given its size s, a set is uniform among all
+    :math:`\binom ks`. Over n sets, a class is then in :math:`ns/k` on average, and
+
+    .. math:: \sum_a \Bigl(N_a - \frac{ns}{k}\Bigr)^2 \Big/ \frac{n s (k-s)}{k (k-1)}
+
+    is chi-square with k-1 degrees of freedom: counts within a set are not independent, hence the
+    denominator. Sizes are tested apart and their statistics added; those drawn too rarely are
+    counted together, their denominators added.
+    """
+    k = log.k
+    asked = np.flatnonzero(log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported)
+    times = np.bincount(log.proposed[log.draws(asked)], minlength=len(log.sets)).tolist()
+    sizes, counts = np.zeros(k, np.intp), np.zeros((k, k), np.intp)
+    for codes, n in zip(log.sets, times, strict=True):
+        if n and 0 < len(codes) < k:
+            sizes[len(codes)] += n
+            counts[len(codes), list(codes)] += n
+    total = int(sizes.sum())
+    expected = total * np.asarray(law, np.float64)
+    return Uniformity(
+        draws=total,
+        sizes=sizes[1:],
+        sizes_expected=expected,
+        sizes_test=_pearson(sizes[1:], expected),
+        classes=counts.sum(0),
+        classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),
+        classes_test=_classes(sizes, counts),
+    )
+
+
+def _pearson(observed: Whole, expected: Vector) -> Test | None:
+    if (observed[expected == 0] > 0).any():
+        return Test(float("inf"), max(int((expected > 0).sum()) - 1, 1))
+    cells = list(_cells(observed, expected))
+    statistic = sum((seen - mean) ** 2 / mean for seen, mean in cells)
+    return Test(float(statistic), len(cells) - 1) if len(cells) > 1 else None
+
+
+def _cells(observed: Whole, expected: Vector) -> Iterator[tuple[float, float]]:
+    """Take neighbours together until enough is expected; the rest joins the last."""
+    done: list[tuple[float, float]] = []
+    seen = mean = 0.0
+    for drawn, share in zip(observed.tolist(), expected.tolist(), strict=True):
+        seen, mean = seen + drawn, mean + share
+        if mean >= EXPECTED:
+            done.append((seen, mean))
+            seen = mean = 0.0
+    if done and (seen or mean):
+        last = done.pop()
+        done.append((last[0] + seen, last[1] + mean))
+    yield from done
+
+
+def _classes(sizes: Whole, counts: Whole) -> Test | None:
+    k = len(sizes)
+    s = np.arange(k)
+    spread = sizes * s * (k - s) / (k * (k - 1))
+    thick = (sizes * np.minimum(s, k - s) / k >= EXPECTED) & (s > 0)
+    groups = [(counts[one], spread[one]) for one in np.flatnonzero(thick)]
+    if (spread[~thick]).sum() >= EXPECTED:
+        groups.append((counts[~thick].sum(0), spread[~thick].sum()))
+    statistic = sum(float(((seen - seen.mean()) ** 2).sum() / over) for seen, over in groups)
+    return Test(statistic, len(groups) * (k - 1)) if groups else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class DrawView:
     """Whether proposals were drawn as the law says: counts, tests and pictures."""
 
@@ -517,7 +655,7 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
     rows = [
-        team_charts.ClassCount(
+        _ClassCount(
             _shortened(names[at], 100), int(drawn.classes[at]), float(drawn.classes_expected[at])
         )
         for at in kept.tolist()
@@ -526,4 +664,154 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     if len(names) > _CLASSES_SHOWN:
         shown = f"the {_CLASSES_SHOWN} of {count(len(names))} classes that are furthest off"
         note += f" Shown are {shown}."
-    return team_charts.bars(rows, note)
+    return _bars(rows, note)
+
+
+class _ClassCount(NamedTuple):
+    """How often one class was proposed, and how often it should have been."""
+
+    name: str
+    observed: int
+    expected: float
+
+    @property
+    def difference(self) -> str:
+        """How far the two are apart."""
+        if not self.expected:
+            return "–"
+        off = 100 * (self.observed / self.expected - 1)
+        return f"{'+' if off >= 0.05 else '−' if off <= -0.05 else ''}{abs(off):.1f} %"
+
+
+def _bars(rows: Sequence[_ClassCount], note: str) -> Markup:
+    """Draw a bar for each class with a stroke where it was expected to end."""
+    title = "How often each class was proposed"
+    top = max([1.0, *(max(row.observed, row.expected) for row in rows)])
+    drawn = [_bar(row, Scale(0, top, 0, 100), _ROW * place) for place, row in enumerate(rows)]
+    about = f"{len(rows)} classes; the table below has the numbers."
+    height = _ROW * len(rows) + 4
+    return figure(
+        _Caption(title, note),
+        "class-counts",
+        chart("classes", title, about, height, drawn, left=_NAMES, right=62),
+        heads=["Class", "Proposed", "Expected", "Difference"],
+        rows=[[r.name, count(r.observed), number(r.expected), r.difference] for r in rows],
+        legend=[("bar", "proposed"), ("expected", "expected")],
+    )
+
+
+_ROW, _NAMES = 22.0, 120.0  # pixels
+
+
+def _bar(row: _ClassCount, x: Scale, y: float) -> Markup:
+    words = f"{row.name}: {count(row.observed)} proposed, {number(row.expected)} expected"
+    mark = x.percent(row.expected)
+    return tag(
+        "g",
+        tag("title", words),
+        tag("text", clip(row.name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
+        tag("rect", y=y + 4, width=x.percent(row.observed), height=_ROW - 8),
+        tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
+        tag("text", row.difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
+        class_="bar",
+    )
+
+
+# ---------------------------------------------------------------------- over time
+
+_ROWS = 12  # of the table beneath the curve
+
+
+def _timeline(grown: Growth) -> Markup:
+    """Draw how answers, and items with an answer, grew; with a table of a few moments."""
+    last = len(grown.times) - 1
+    shown = sorted({last - place for place in thin(len(grown.times), _ROWS)})
+    rows = [
+        [f"{grown.times[at]:%Y-%m-%d %H:%M}", count(grown.answers[at]), count(grown.items[at])]
+        for at in shown
+    ]
+    return figure(
+        _Caption("Answers over time", _told(grown)),
+        "over-time",
+        _curve(grown, 320.0),
+        heads=["Time (UTC)", "Answers", "Items with an answer"],
+        rows=rows,
+        legend=[("line c0", "answers that stand"), ("line c1", "items with an answer")],
+        full=True,
+    )
+
+
+def _curve(grown: Growth, height: float) -> Markup:
+    top = max(grown.answers) * 1.04
+    steps = ticks(0, top, 5)
+    rows = list(zip(steps, labels(steps), strict=True))
+    moments = [at.timestamp() for at in grown.times]
+    begin, end = moments[0], max(moments[-1], moments[0] + 60)
+    x, y = Scale(begin, end, 0, 100), Scale(0, top, height - 46, 18)
+    columns = grown.answers, grown.items
+    spots = spread([y(column[-1]) for column in columns], 16, y.end, y.start)
+    until = grown.times[0] + timedelta(seconds=end - begin)
+    below = time_ticks(grown.times[0], until, 8)
+    parts = [
+        across(y, rows),
+        along(x, [(at.timestamp(), label) for at, label in below], y.start, "Time (UTC)"),
+    ]
+    for place, (column, spot) in enumerate(zip(columns, spots, strict=True)):
+        name = tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
+        shapes = [_line(moments, column, x, y), at(x.percent(moments[-1]), name)]
+        parts.append(tag("g", *shapes, class_=f"line on c{place}"))
+    told = _told(grown)
+    return chart("over-time", "Answers over time", told, height, parts, left=gutter(rows), right=58)
+
+
+def _line(moments: list[float], column: Sequence[int], x: Scale, y: Scale) -> Markup:
+    if len(moments) == 1:
+        return tag("circle", cx=x.percent(moments[0]), cy=y(column[0]), r=3.5, class_="lone")
+    wide, up = STRETCH / 100 * x.all(np.array(moments)), y.all(np.array(column, np.float64))
+    stroke = tag("path", d=path(wide, up), class_="stroke")
+    return stretched(stroke, top=0, height=y.start + 2, units=(STRETCH, y.start + 2))
+
+
+def _told(grown: Growth) -> str:
+    first, last = grown.times[0], grown.times[-1]
+    end = f"{last:%H:%M}" if first.date() == last.date() else _on(last)
+    return (
+        f"From {_on(first)} to {end}: {count(grown.answers[-1])} answers about "
+        f"{count(grown.items[-1])} items."
+    )
+
+
+def _on(at: datetime) -> str:
+    return f"{at.day} {at:%B %Y, %H:%M}"
+
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_STEPS = (
+    1, 5, 15, 30, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE, _HOUR, 3 * _HOUR, 6 * _HOUR,
+    12 * _HOUR, _DAY, 2 * _DAY, 7 * _DAY, 14 * _DAY, 28 * _DAY, 91 * _DAY, 182 * _DAY,
+    365 * _DAY,
+)  # fmt: skip
+
+
+def time_ticks(begin: datetime, end: datetime, most: int) -> list[tuple[datetime, str]]:
+    """Return at most `most` round moments from `begin` to `end`, with their labels, in UTC.
+
+    >>> start = datetime(2026, 1, 1, 22, 50, tzinfo=UTC)
+    >>> [label for _, label in time_ticks(start, start.replace(day=2, hour=6), 4)]
+    ['2 Jan', '03:00', '06:00']
+    """
+    first, last = begin.timestamp(), end.timestamp()
+    usual = [step for step in _STEPS if last // step - -(-first // step) < most]
+    step = usual[0] if usual else int((last - first) // most) + 1
+    places = range(int(-(-first // step)), int(last // step) + 1)
+    found = [datetime.fromtimestamp(place * step, UTC) for place in places]
+    found = found or [begin.astimezone(UTC)]
+    return [(at, _label(at, step)) for at in found]
+
+
+def _label(at: datetime, step: int) -> str:
+    if step >= 91 * _DAY:
+        return f"{at:%b %Y}"
+    if at.hour == at.minute == at.second == 0:
+        return f"{at.day} {at:%b}"
+    return f"{at:%H:%M}" if step >= _MINUTE and not at.second else f"{at:%H:%M:%S}"
