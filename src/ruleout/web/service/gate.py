@@ -145,8 +145,17 @@ class Call:
 
     @cached_property
     def form(self) -> dict[str, str]:
-        """The fields of a form; of one that appears twice the last."""
-        return form_fields(self.body)
+        """The fields of a form; of one that appears twice the last.
+
+        >>> Call(scope={}, body=b"name=Ann+Lee&role=lead").form
+        {'name': 'Ann Lee', 'role': 'lead'}
+        """
+        try:
+            text, most = self.body.decode("ascii"), FORM_FIELDS
+            return dict(parse_qsl(text, True, max_num_fields=most, errors="strict"))
+        except (UnicodeDecodeError, ValueError):
+            sentence = "the form cannot be read; reload the page and try again"
+            raise ProblemError("invalid", sentence) from None
 
     def header(self, name: bytes) -> str | None:
         """Return a header that appears once; several are as good as none, but not for refusals.
@@ -197,22 +206,6 @@ def csrf_of(token: str) -> str:
     """
     digest = hashlib.sha256(b"ruleout csrf\0" + token.encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-
-
-def form_fields(content: bytes) -> dict[str, str]:
-    """Return the fields of a form; of one that appears twice the last.
-
-    >>> form_fields(b"name=Ann+Lee&role=lead")
-    {'name': 'Ann Lee', 'role': 'lead'}
-    """
-    try:
-        text = content.decode("ascii")
-        most = FORM_FIELDS
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=most, errors="strict")
-    except (UnicodeDecodeError, ValueError):
-        sentence = "the form cannot be read; reload the page and try again"
-        raise ProblemError("invalid", sentence) from None
-    return dict(pairs)
 
 
 def json_response(content: Any, status: int = 200) -> Response:

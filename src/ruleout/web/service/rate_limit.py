@@ -1,4 +1,7 @@
-"""How often somebody may do something: counts in memory, with a bound on their number."""
+"""How often somebody may do something: counts in memory, with a bound on their number.
+
+For one event loop: nothing here is locked.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from datetime import datetime
-from threading import Lock
 
 
 class _Recent(OrderedDict[Hashable, tuple[float, float]]):
@@ -49,16 +51,14 @@ class Buckets:
     ) -> None:
         self._size, self._rate, self._clock = float(size), rate, clock
         self._kept = _Recent(most)
-        self._guard = Lock()
 
     def take(self, key: Hashable) -> int:
         """Take a token and return 0, or return the seconds to wait for one."""
-        with self._guard:
-            now = self._clock().timestamp()
-            left, then = self._kept.get(key, (self._size, now))
-            left = min(self._size, left + max(0.0, now - then) * self._rate)
-            taken = left >= 1
-            self._kept.keep(key, left - 1 if taken else left, now)
+        now = self._clock().timestamp()
+        left, then = self._kept.get(key, (self._size, now))
+        left = min(self._size, left + max(0.0, now - then) * self._rate)
+        taken = left >= 1
+        self._kept.keep(key, left - 1 if taken else left, now)
         return 0 if taken else math.ceil((1 - left) / self._rate)
 
 
@@ -70,7 +70,7 @@ class Delays:
     free
         How many failures in a row cost nothing.
     longest
-        The longest delay in seconds, and what is forgotten after: a day without a failure.
+        The longest delay in seconds; a day without a failure forgets those before.
     clock
         What time it is; a clock that goes back makes no delay longer.
     most

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 from threading import current_thread, main_thread
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.responses import Response
@@ -202,8 +202,7 @@ class HeaderTimeout(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._watch()
         self._inner.connection_made(transport)
 
