@@ -21,29 +21,30 @@ from typing import Any
 SRC = Path(__file__).parents[1] / "src" / "ruleout"
 
 
+_walked: dict[str, None] | None = None  # while counting: the files, in the order they were reached
+
+
+def _note(frame: FrameType, event: str, _: Any) -> None:
+    code = frame.f_code
+    if _walked is not None and event == "call" and not code.co_name.startswith("<"):
+        file = Path(code.co_filename)
+        if file.is_relative_to(SRC) and file.name != "__init__.py":
+            _walked.setdefault(file.relative_to(SRC).as_posix())
+
+
 @contextmanager
 def walked() -> Iterator[list[str]]:
-    """Collect the files whose functions run, in this thread and in those that start now."""
-    found: dict[str, None] = {}
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "call" and not code.co_name.startswith("<") and _inside(code.co_filename):
-            found.setdefault(Path(code.co_filename).relative_to(SRC).as_posix())
-
+    """Collect the files whose functions run, in any thread that began after this script did."""
+    global _walked
     files: list[str] = []
-    threading.setprofile(note)
-    sys.setprofile(note)
+    _walked = {}
+    sys.setprofile(_note)
     try:
         yield files
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)
-        files += found
-
-
-def _inside(file: str) -> bool:
-    return file.startswith(str(SRC)) and not file.endswith("__init__.py")
+        files += _walked
+        _walked = None
 
 
 def row_of_a_csv(folder: Path) -> list[str]:
@@ -95,6 +96,7 @@ ROADS: dict[str, Callable[[Path], list[str]]] = {
 
 
 def main() -> None:
+    threading.setprofile(_note)
     for name, road in ROADS.items():
         with tempfile.TemporaryDirectory() as folder:
             files = road(Path(folder))
