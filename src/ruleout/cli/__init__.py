@@ -8,6 +8,7 @@ import typer
 
 from ruleout import __version__
 from ruleout.cli.check import check
+from ruleout.cli.common import PLUGINS
 from ruleout.cli.compare import compare
 from ruleout.cli.data import data
 from ruleout.cli.demo import demo
@@ -34,7 +35,7 @@ app.add_typer(data, name="data")
 app.add_typer(label, name="label")
 
 
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"ruleout {__version__}")
         raise typer.Exit
@@ -42,8 +43,18 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[  # read by its callback
-        bool, typer.Option(callback=_version, is_eager=True, help="Print the version.")
+    _version: Annotated[  # read by its callback
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE",
+            help="Import this module first: losses, rules and data sets that it registers are "
+            "known to the command. May be given several times.",
+        ),
+    ] = None,
 ) -> None:
     """Learn classifiers from what things are not."""
+    PLUGINS[:] = plugin or []

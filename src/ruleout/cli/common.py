@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import errno
+import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +53,7 @@ def friendly() -> Iterator[None]:
     1
     """
     try:
+        _load_plugins(tuple(PLUGINS))
         yield
     except BrokenPipeError:
         raise typer.Exit(0) from None
@@ -78,6 +83,32 @@ def _sentence(error: Exception) -> str | None:
     if getattr(error, "argument", None):  # of a function: here it is an option
         error.argument = f"--{error.argument.partition('=')[0].replace('_', '-')}"  # type: ignore[attr-defined]
     return " ".join(str(error).split()) or type(error).__name__
+
+
+#: The modules after ``--plugin``, which are imported when a command runs: not for ``--help``.
+PLUGINS: list[str] = []
+
+
+@cache
+def _load_plugins(modules: tuple[str, ...]) -> None:
+    """Import what registers losses, rules and data sets of a user's own.
+
+    First the installed packages that name a module under the entry point ``ruleout.plugins``, then
+    `modules`, which may lie in the current folder.
+    """
+    loaders: dict[str, Callable[[], object]] = {
+        point.name: point.load for point in entry_points(group="ruleout.plugins")
+    }
+    loaders |= {name: partial(import_module, name) for name in modules}
+    if modules:
+        sys.path.insert(0, os.getcwd())
+    for name, load in loaders.items():
+        try:
+            load()
+        except Exception as error:  # whatever a stranger's module raises
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            remedy = "fix it, or leave it out"
+            raise ValueError(f"the plugin {name!r} does not load ({said}); {remedy}") from None
 
 
 def tell(notes: Sequence[str]) -> None:
