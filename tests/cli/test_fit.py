@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,23 @@ def test_a_value_that_is_given_is_not_chosen(data: Path) -> None:
     result = run("fit", data, "--out", out, *ASK, "--epochs", "2", "--weight-decay", "0.5")
     assert "Chosen of 6 by accuracy" in result.stdout
     assert "weight_decay 0.5" in result.stdout
+
+
+def test_a_model_that_is_replaced_is_said(data: Path) -> None:
+    out = data.with_name("model")
+    first, second = (run("fit", data, "--out", out, *ASK, *QUICK).stdout for _ in range(2))
+    assert "Replaced" not in first
+    assert re.search(r"^Replaced the model of \d{4}-\d\d-\d\d \d\d:\d\d\.$", second, re.MULTILINE)
+
+
+def test_two_rows_give_no_estimate(tmp_path: Path) -> None:
+    file = tmp_path / "two.csv"
+    file.write_text("a,not\n1,x\n2,y\n")
+    out = tmp_path / "model"
+    result = run("fit", file, "--out", out, "--excluded", "not", "--classes", "x,y,z")
+    assert result.exit_code == 0, result.output
+    assert "inf" not in result.stdout
+    assert "a single row was held out to choose on" in result.stderr
 
 
 def test_true_labels_are_learned_from_on_request(data: Path) -> None:

@@ -165,6 +165,7 @@ def test_what_diverges_is_listed_and_stops_nobody(sets: list[ro.LabelSets]) -> N
     assert "diverged" in repr(found)
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of")
 def test_when_all_diverge_there_is_a_table_still(sets: list[ro.LabelSets]) -> None:
     told: dict[str, Any] = {"grid": {"learning_rate": 3e38}, "epochs": 2, "trials": 1}
     found = compare(digits()[0], sets[0], approaches=["cce", "free-after"], **told)
@@ -175,6 +176,7 @@ def test_when_all_diverge_there_is_a_table_still(sets: list[ro.LabelSets]) -> No
     assert "Every approach diverged" in render(found.report())
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of")
 def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
     told: dict[str, Any] = {"grid": {"learning_rate": [3e38, 1e-2]}, "epochs": 2, "trials": 1}
     found = compare(digits()[0], sets[0], approaches=["cce"], **told)

@@ -259,7 +259,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "flat rows for convolutions",
         lambda: _fit(model="resnet32"),
-        "a convolutional model reads images (channels, height, width), not (3,); use 'linear' or 'mlp' for flat features",
+        "a convolutional model reads images (channels, height, width), not (3,); say shape=(channels, height, width), or use 'linear' or 'mlp' for flat features",
     ),
     (
         "a module",
@@ -384,6 +384,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of")
 @pytest.mark.parametrize(
     ("call", "sentence"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
 )

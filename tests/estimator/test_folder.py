@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from estimator.small import NAMES, SETS, X, Y, classifier
 from numpy.testing import assert_array_equal
@@ -118,15 +119,20 @@ def test_feature_names_come_back(tmp_path: Path) -> None:
         again.predict(frame.rename(columns={"p0": "q0"}))
 
 
-def test_columns_of_a_file_are_known_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_a_file_are_picked_by_name(make: Callable[..., Any], tmp_path: Path) -> None:
     names = [f"p{place}" for place in range(X.shape[1])]
     clf = classifier().fit(X, SETS)
     clf.save(tmp_path / "model", reading={"kind": "columns", "features": names})
-    again = load(tmp_path / "model")
-    frame = pd.DataFrame(X, columns=names)
-    assert_array_equal(again.predict_proba(frame), clf.predict_proba(X))
-    with pytest.raises(ValueError, match="in the same order as they were in fit"):
-        again.predict(frame[names[::-1]])
+    again, wanted = load(tmp_path / "model"), clf.predict_proba(X)
+    columns = {name: X[:, place] for place, name in enumerate(names)}
+    frame = make({"more": Y, **dict(reversed(columns.items()))})
+    assert_array_equal(again.predict_proba(frame), wanted)
+    assert_array_equal(again.predict_proba(X), wanted)
+    with pytest.raises(ValueError, match="X lacks the column 'p3', which the model was trained on"):
+        again.predict(frame[[name for name in frame.columns if name != "p3"]])
+    again.partial_fit(frame, SETS)
+    assert again.reading_["features"] == names
 
 
 def test_an_approach_of_ones_own_is_not_saved(tmp_path: Path) -> None:

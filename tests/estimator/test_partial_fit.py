@@ -94,6 +94,7 @@ def test_buffers_and_frozen_weights_are_kept() -> None:
     assert (first["1.num_batches_tracked"], second["1.num_batches_tracked"]) == (3, 6)
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of")
 def test_a_call_that_fails_changes_nothing() -> None:
     clf = classifier(optimizer="sgd", approach="cce").partial_fit(X, SETS)
     before = clf.predict_proba(X)

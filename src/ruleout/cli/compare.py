@@ -126,7 +126,7 @@ def overall() -> Iterator[Progress]:
 
 
 def show(console: Console, found: Comparison) -> None:
-    """Print the table, the best row in bold, lines for comparison dimmed."""
+    """Print the table, the best rows in bold, lines for comparison dimmed."""
     from rich.box import SIMPLE
     from rich.table import Table
 
@@ -138,9 +138,9 @@ def show(console: Console, found: Comparison) -> None:
         head = "\n".join(wrap(whole.heads[place].replace(", %", ",\N{NO-BREAK SPACE}%"), 11))
         side: Literal["left", "right"] = "left" if place < whole.names else "right"
         table.add_column(head, justify=side, no_wrap=True, vertical="bottom")
-    alive = [row for row in found.ranked if not row.failed and not row.baseline]
+    top = found.ranked[0].score  # equal scores are equally bold
     for row, cells in zip(found.ranked, whole.rows, strict=True):
-        style = "dim" if row.baseline else "bold" if alive[:1] == [row] else None
+        style = "dim" if row.baseline else "bold" if row.score == top else None
         table.add_row(*(str(cells[place]) for place in shown), style=style)
     console.print(table)
     console.print()

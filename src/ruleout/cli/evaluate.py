@@ -115,7 +115,8 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
 
 
 def _pair(pair: tuple[float, float]) -> str:
-    return f"{pair[0]:.4f} ± {pair[1]:.4f}"
+    error = f"± {pair[1]:.4f}" if isfinite(pair[1]) else "(one row tells no standard error)"
+    return f"{pair[0]:.4f} {error}"
 
 
 def _table(columns: dict[str, Any], names: list[Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,9 +90,10 @@ def fit(
     )
     source.need_column("--excluded or --label", given=(excluded is None) != (label is None))
     from ruleout.estimator import RuleOutClassifier
-    from ruleout.estimator.model_folder import check_place
+    from ruleout.estimator.model_folder import CARD, check_place
 
-    check_place(out)  # before hours of training
+    card = check_place(out) / CARD  # before hours of training
+    replaced = datetime.fromtimestamp(card.stat().st_mtime) if card.exists() else None
     clf = RuleOutClassifier(
         approach=approach,
         model=model,
@@ -116,7 +119,7 @@ def fit(
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
         clf.fit(table.x, target, weight, progress=progress, expect=expecting(device))
     clf.save(out, reading=dict(table.reading))
-    _print(clf, table, out)
+    _print(clf, table, out, replaced)
 
 
 def _widths(text: str | None) -> list[int] | None:
@@ -153,7 +156,7 @@ def expecting(device: str) -> Callable[[float], None]:
     return call
 
 
-def _print(clf: Any, table: Table, out: Path) -> None:
+def _print(clf: Any, table: Table, out: Path, replaced: datetime | None) -> None:
     kind = " × ".join(map(str, table.shape))
     typer.echo(f"Trained on {len(table):,} rows of {kind} features, {len(clf.classes_)} classes.")
     chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
@@ -162,12 +165,15 @@ def _print(clf: Any, table: Table, out: Path) -> None:
         without = "" if table.labels is not None else ", without true labels"
         typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
         estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
-        typer.echo(
-            f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the same "
-            "rows chose, so it is a little too good)."
-        )
+        if isfinite(error):
+            typer.echo(
+                f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the "
+                "same rows chose, so it is a little too good)."
+            )
         if error == 0 and clf.criterion_.name != "risk":
             typer.echo("No prediction there had been ruled out: more rows would tell more.")
     else:
         typer.echo(f"Settings: {chosen}.")
+    if replaced is not None:
+        typer.echo(f"Replaced the model of {replaced:%Y-%m-%d %H:%M}.")
     typer.echo(f"Epochs: {clf.n_iter_}.\nWritten: {out}")

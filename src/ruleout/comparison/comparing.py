@@ -186,7 +186,7 @@ def _approaches(names: Sequence[str | Approach] | None) -> list[Approach]:
     ['LOG', 'GA']
     """
     wanted = PAPER if names is None else [names] if isinstance(names, str) else names
-    found = [one if isinstance(one, Approach) else find_approach(one) for one in wanted]
+    found = [find_approach(one) for one in wanted]
     if not found:
         raise ValueError("no approach is named; give at least one, or None for the paper's")
     for name, times in Counter(one.name for one in found).items():
@@ -204,7 +204,7 @@ def _configurations(grid: Grid | None, approaches: Sequence[Approach]) -> list[C
     found = configurations(grid)
     options = {name: value for name, value in found[0].items() if name not in SMALL_GRID}
     for one in approaches if options else ():
-        find_approach(one.name, **options)
+        find_approach(one, **options)
     return found
 
 

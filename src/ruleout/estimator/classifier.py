@@ -31,6 +31,7 @@ from ruleout.estimator.inputs import (
     known_target,
     outside,
     per_row,
+    pick_columns,
     target,
 )
 from ruleout.estimator.scorers import unbiased_accuracy
@@ -291,6 +292,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         assert final is not None
         module = _trained(final)
         self.classes_ = data.classes
+        self.__dict__.pop("reading_", None)  # these rows were not read from its file
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
         if found is not None:
             self._keep_search(found)
@@ -336,14 +338,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return self
 
     def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
-        """Keep a trained model; what was judged or read before no longer holds."""
+        """Keep a trained model; what was judged before no longer holds."""
         self.module_ = module
         self.configuration_ = dict(fit.configurations[0])
         self.history_ = {"epoch": fit.epochs, "loss": fit.history["loss"][0, 0]}
         self.n_iter_ = int(fit.epochs[-1])
         self.record_ = fit.record
         self._state = state
-        for name in ("criterion_", "search_", "search_history_", "reading_"):
+        for name in ("criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
 
     def _add_to(self, epochs: int, history: Mapping[str, Any], record: Mapping[str, Any]) -> None:
@@ -413,6 +415,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if isinstance(X, DataLoader | Dataset):
             say = "give all rows as one array; batches are made here"
             raise InputError(f"X is a {type(X).__name__} of torch", say)
+        read = getattr(self, "reading_", {}).get("features")
+        if read and not reset and hasattr(X, "columns"):
+            X = pick_columns(X, read)
         if isinstance(X, np.ndarray) and X.ndim > 2:
             X = X.reshape(len(X), -1)
         kind = np.float64 if self.precision == "float64" else np.float32
@@ -420,7 +425,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             found = validate_data(
                 self, X, *y, reset=reset, accept_sparse="csr", dtype=kind, ensure_all_finite=False
             )
-        check_finite(found[0] if y else found, getattr(self, "feature_names_in_", None))
+        check_finite(found[0] if y else found, getattr(self, "feature_names_in_", read))
         return found
 
     def _same(self, named: Any) -> NDArray[Any]:
@@ -440,14 +445,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             what = f"an nn.Module, {type(self.model).__name__}" if made else brief(self.model)
             say = "give a function that makes it: (shape, classes) → nn.Module"
             raise InputError(f"model is {what}", f"name one of {', '.join(MODELS)}, or {say}")
-        row = find_approach(self.approach) if isinstance(self.approach, str) else self.approach
-        if not isinstance(row, Approach):
+        if not isinstance(self.approach, str | Approach):
             say = "name one of ro.approaches(), or give an Approach"
-            raise InputError(f"approach is {brief(row)}", say)
+            raise InputError(f"approach is {brief(self.approach)}", say)
         images = isinstance(X, np.ndarray) and X.ndim > 2
         shape = () if self.shape is None else tuple(self.shape)
         options = {
-            "approach": row,
+            "approach": find_approach(self.approach),
             "model": self.model,
             "batch_size": _whole("batch_size", self.batch_size),
             "optimizer": check_optimizer(self.optimizer),
@@ -519,6 +523,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options = {} if self.approach_options is None else self.approach_options
         if not isinstance(options, Mapping):
             raise InputError(f"approach_options is {brief(options)}", "give a dictionary or None")
+        find_approach(self.approach, **options)  # raises for those that it does not have
         base = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
         return configurations([base | dict(options)])[0]
 

@@ -57,6 +57,20 @@ class TrainingData(NamedTuple):
 # ---------------------------------------------------------------------- X
 
 
+def pick_columns(frame: Any, names: Sequence[str]) -> Any:
+    """Return the columns that a model was trained on, in their order; those without names as is."""
+    own = list(frame.columns)
+    if not all(isinstance(name, str) for name in own):
+        return frame
+    for name in names:
+        if name not in own:
+            raise InputError(
+                f"X lacks the column {name!r}, which the model was trained on",
+                nearest(name, own, f"its columns are {shown(own)}"),
+            )
+    return frame[list(names)].to_numpy()
+
+
 def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
     """Raise where a number is not finite, naming its row and column."""
     bad = first_not_finite(x)

@@ -367,9 +367,7 @@ def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn
 
 def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> None:
     clf.n_features_in_ = card["features"]
-    names, read = card["feature_names"], card["reading"].get("features")
-    if names is None and read and read != [f"x{place}" for place in range(len(read))]:
-        names = read  # the columns of the file that it was trained on
+    names = card["feature_names"]
     if names is not None:
         if len(names) != card["features"] or not all(isinstance(name, str) for name in names):
             _wrong(file, "feature_names")
