@@ -66,6 +66,16 @@ def test_json_is_for_programs(data: Path) -> None:
     assert sum(found["findings"][0]["numbers"]["histogram"].values()) == 200
 
 
+def test_candidates_are_checked_as_what_they_rule_out(data: Path) -> None:
+    header, *lines = data.read_text().splitlines()
+    data.write_text("\n".join([header, *lines, "x,1,Rome,cat,dog"]))
+    options = ["--candidates", "is", "--features", "a,b", "--skip-bad-rows"]
+    result = run(app, [str(data), *options])
+    assert result.exit_code == 0, result.output
+    assert "200 rows of shape (2,), 4 classes, label sets" in result.stdout
+    assert "1 row(s) left out: 'x' is not a number in column 'a' (line 202)." in result.stderr
+
+
 def test_sets_without_features_can_be_checked(tmp_path: Path) -> None:
     path = tmp_path / "sets.parquet"
     ro.draw([0, 1, 2] * 50, 4, seed=0).write(path)

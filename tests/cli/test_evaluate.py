@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +42,23 @@ def test_sets_give_an_unbiased_accuracy_and_consistency() -> None:
     assert found["accuracy"]["estimate"] == pytest.approx(unbiased_accuracy(clf, X, SETS))
     assert found["consistency"]["estimate"] == pytest.approx(consistency(clf, X, SETS))
     assert found["accuracy"]["standard_error"] > 0
+
+
+def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
+    model, data = trained()
+    header, *lines = data.read_text().splitlines()
+    left = ["|".join(map(str, row)) for row in SETS.to_candidates()]
+    rows = [f"{line},{may}" for line, may in zip(lines, left, strict=True)]
+    other = tmp_path / "data.csv"
+    other.write_text("\n".join([f"{header},may", *rows, f"{rows[0]}|eleven", "1,2,3"]))
+    by_candidates = ["--candidates", "may", "--ignore", "not,is", "--skip-bad-rows", "--json"]
+    found = run("evaluate", model, other, *by_candidates)
+    assert found.exit_code == 0, found.output
+    wanted = run("evaluate", model, data, "--excluded", "not", "--json")
+    assert json.loads(found.stdout) == json.loads(wanted.stdout)
+    assert "1 row(s) left out: unknown class 'eleven' in column 'may'" in found.stderr
+    assert "1 row(s) left out: they are not whole" in found.stderr
+    assert run("evaluate", model, other, *by_candidates, "--excluded", "not").exit_code == 1
 
 
 def test_both_are_printed() -> None:

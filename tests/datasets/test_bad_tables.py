@@ -105,7 +105,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("no rows", given("a.csv", "a,b,not\n"), "a.csv: the file has no rows; give at least one"),
     ("no line end", given("a.csv", "a,b,not"), "a.csv: the file has no rows; give at least one"),
     ("twice", given("a.csv", "a,a,not\n1,2,cat\n"), "a.csv: column 'a' appears twice; name each column once"),
-    ("semicolons", given("a.csv", "a;b;not\n1;2;cat\n"), "a.csv: the header is 'a;b;not'; separate columns by commas, or by tabs in a file .tsv"),
+    ("semicolons", given("a.csv", "a;b;not\n1,2,cat\n"), "a.csv: the header is 'a;b;not'; separate columns by commas, semicolons or tabs in every line"),
     ("ragged", given("a.csv", GOOD + "5,6\n"), "a.csv, line 4: the row has 2 cells where the header has 3; give every row the same cells, and quote cells that hold the separator"),
     ("wide", given("a.csv", GOOD + "5,6,cat,dog\n"), "a.csv, line 4: the row has 4 cells where the header has 3; give every row the same cells, and quote cells that hold the separator"),
     ("open quote", given("a.csv", GOOD + '5,6,"cat\n7,8,dog\n'), "a.csv, line 5: this is not valid CSV (unexpected end of data); fix the quotes"),

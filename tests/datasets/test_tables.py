@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -220,6 +222,107 @@ def test_json_columns_may_change_their_kind(tmp_path: Path) -> None:
     path.write_text("\n".join(lines[:-1]) + "\n" + '{"a": 1, "late": "x"}\n')
     table = read_table(path, features=["a"])
     assert table.x[:, 0].tolist() == [float(np.float32(value)) for value in values[:-1]] + [1]
+
+
+# ---------------------------------------------------------------------- everyday files
+
+
+def test_packed_text_files_are_read(tmp_path: Path) -> None:
+    content = {".csv": "a,not\n1,cat|dog\n2,fish\n", ".tsv": "a\tnot\n1\tcat|dog\n2\tfish\n"}
+    content[".jsonl"] = '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": ["fish"]}\n'
+    for suffix, text in content.items():
+        path = tmp_path / f"a{suffix}.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+        table = read_table(path, excluded="not")
+        assert table.x.tolist() == [[1], [2]]
+        assert table.sets is not None
+        assert table.sets.to_lists() == [["cat", "dog"], ["fish"]]
+        classes = ["cat", "dog", "fish"]
+        assert ro.LabelSets.read(path, column="not", classes=classes) == table.sets
+        path.write_bytes(gzip.compress(text.encode())[:-9])
+        with pytest.raises(ro.LabelError, match="this is not a readable gzip file"):
+            read_table(path, excluded="not")
+
+
+def test_what_separates_columns_is_seen_in_the_first_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text in ('a;b;"not, or"\n1;2;cat|dog\n3;4;fish\n', 'a\tb\t"not, or"\n1\t2\tcat|dog\n'):
+        path.write_text(text)
+        table = read_table(path, excluded="not, or", classes=["cat", "dog", "fish"])
+        assert table.features == ("a", "b")
+        assert table.x[0].tolist() == [1, 2]
+    path.write_text("a;b;not\n1;2;cat|dog\n3;x;fish\n")
+    with pytest.raises(ValueError, match="line 3, column 'b': 'x' is not a number"):
+        read_table(path, excluded="not")
+
+
+def test_candidates_are_what_was_not_ruled_out(tmp_path: Path) -> None:
+    path, classes = tmp_path / "a.csv", ["cat", "dog", "fish"]
+    path.write_text("a,may\n1,cat|dog\n2,fish\n")
+    expected = ro.LabelSets.from_candidates([["cat", "dog"], ["fish"]], classes)
+    assert read_table(path, candidates="may").sets == expected
+    np.savez(tmp_path / "a.npz", x=np.ones((2, 1)), may=expected.candidates, classes=classes)
+    assert read_table(tmp_path / "a.npz", candidates="may").sets == expected
+    with pytest.raises(ValueError, match="and of candidates are asked for; name one of the two"):
+        read_table(path, candidates="may", excluded="may")
+    path.write_text("a,may\n1,cat|dog|fish\n2,fish\n")
+    with pytest.raises(ValueError, match="line 2, column 'may': nothing is ruled out"):
+        read_table(path, candidates="may")
+
+
+def test_rows_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
+    """Numbers, sets and true labels each have a row at fault; the others are read."""
+    path = tmp_path / "a.csv"
+    rows = "1,2,dog,cat\n2,x,dog,cat\n3,,cat|fish,dog\n4,4,dog,cow\n5,5,cow,cat\n6,6,fish,dog\n"
+    path.write_text("a,b,not,y\n" + rows)
+    options: dict[str, Any] = {"excluded": "not", "label": "y", "classes": ["cat", "dog", "fish"]}
+    with pytest.raises(ValueError, match=r"column 'b': 'x' is not a number.*2 rows: lines 3, 4"):
+        read_table(path, **options)
+    table = read_table(path, **options, skip_bad_rows=True)
+    assert table.x.tolist() == [[1, 2], [6, 6]]
+    assert table.sets is not None
+    assert table.sets.to_lists() == [["dog"], ["fish"]]
+    assert table.labels is not None
+    assert table.labels.tolist() == ["cat", "dog"]
+    assert table.notes == (
+        "2 row(s) left out: 'x' is not a number in column 'b' (line 3, line 4).",
+        "1 row(s) left out: unknown class 'cow' in column 'not' (line 6).",
+        "1 row(s) left out: unknown class 'cow' in column 'y' (line 5).",
+    )
+    path.write_text("a,b,not,y\n" + rows + "7,7\n8,8,dog,cat,1\n")
+    table = read_table(path, **options, skip_bad_rows=True)
+    assert len(table) == 2
+    assert table.notes[0] == "2 row(s) left out: they are not whole."
+    path.write_text("a,b,not,y\n1,x,dog,cat\n")
+    with pytest.raises(ValueError, match="'x' is not a number"):
+        read_table(path, **options, skip_bad_rows=True)
+
+
+def test_lines_that_are_not_json_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1, "not": ["cat"]}\n{"a": \n[1]\n{"a": 2, "not": ["dog"]}\n')
+    table = read_table(path, excluded="not", classes=["cat", "dog", "cow"], skip_bad_rows=True)
+    assert (table.x.tolist(), table.notes) == (
+        [[1], [2]],
+        ("2 row(s) left out: they are not whole.",),
+    )
+
+
+def test_arrow_is_given_nothing_that_is_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of Arrow that frees Python's memory while Python ends would abort the process."""
+    path, given_to = tmp_path / "a.csv", []
+    path.write_text("a,not\n1,cat|dog\n2,fish\n")
+    parse = arrow_csv.read_csv
+
+    def spy(stream: Any, **options: Any) -> Any:
+        given_to.append(type(stream))
+        return parse(stream, **options)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", spy)
+    read_table(path, excluded="not")
+    assert given_to == [pa.OSFile]
 
 
 # ---------------------------------------------------------------------- NPZ

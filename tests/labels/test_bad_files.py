@@ -254,8 +254,8 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "csv semicolons",
-        given("a.csv", "id;excluded\n1;cat\n", classes=ANIMALS),
-        "a.csv: the header is 'id;excluded'; separate columns by commas, or by tabs in a file .tsv",
+        given("a.csv", "id;excluded\n1,cat\n", classes=ANIMALS),
+        "a.csv: the header is 'id;excluded'; separate columns by commas, semicolons or tabs in every line",
     ),
     (
         "npz wide",

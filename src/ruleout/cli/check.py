@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,7 +19,8 @@ _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 @friendly()
 def check(
     data: options.Data,
-    excluded: options.ExcludedNeeded,
+    excluded: options.Excluded = None,
+    candidates: options.Candidates = None,
     label: options.Label = None,
     features: options.Features = None,
     ignore: options.Ignore = None,
@@ -27,6 +28,7 @@ def check(
     labels_file: options.LabelsFile = None,
     size: options.Size = None,
     unlabelled: options.Unlabelled = False,
+    skip_bad_rows: options.SkipBadRows = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Look for what is wrong with data before training on it.
@@ -37,7 +39,10 @@ def check(
     """
     from ruleout.datasets import inspect
 
-    source = Source(data, excluded, label, features, ignore, classes, labels_file, size, unlabelled)
+    told: dict[str, Any] = {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
+    told |= {"labels_file": labels_file, "size": size, "unlabelled": unlabelled}
+    source = Source(data, excluded, label, features, ignore, classes, **told)
+    source.need_sets()
     table = source.table(featureless=True)
     assert table.sets is not None  # asked for above
     file = table.source if table.source.is_file() else None

@@ -195,13 +195,15 @@ class Source:
     unlabelled: bool = False
     how: str | None = None
     features_from: Path | None = None
+    candidates: str | None = None
+    skip_bad_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
         kind, wrong = "labelling projects", self._of("how", "features_from")
         if self.project:
             kind = "tables and image folders"
-            wrong = self._of("classes", "labels_file", "unlabelled")
+            wrong = self._of("classes", "labels_file", "unlabelled", "skip_bad_rows")
         for option, value in wrong.items():
             if value:
                 raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
@@ -213,7 +215,7 @@ class Source:
     def project(self) -> bool:
         """Whether it is a project; whoever names a column means a folder of images."""
         found = (self.data.expanduser() / "project.json").is_file()
-        return found and not self.excluded and not self.label
+        return found and not (self.excluded or self.candidates or self.label)
 
     def need_column(self, options: str, given: bool) -> None:
         """Raise where a table is read and no column was `given`."""
@@ -224,6 +226,12 @@ class Source:
         raise typer.BadParameter(
             "give one of the two; a labelling project alone needs neither", param_hint=options
         )
+
+    def need_sets(self) -> None:
+        """Raise where no column says what was ruled out."""
+        if not (self.excluded or self.candidates or self.project):
+            problem = "name the column of what was ruled out, or of candidates"
+            raise typer.BadParameter(problem, param_hint="--excluded")
 
     def table(self, **more: Any) -> Table:
         """Read a table or images, and print the notes; `more` goes to ``read_table``."""
@@ -237,10 +245,12 @@ class Source:
         table = read_table(
             self.data,
             excluded=self.excluded,
+            candidates=self.candidates,
             label=self.label,
             ignore=parse_names(self.ignore or ()),
             labels_file=self.labels_file,
             unlabelled=self.unlabelled,
+            skip_bad_rows=self.skip_bad_rows,
             **(told | more),
         )
         tell(table.notes)
@@ -286,7 +296,7 @@ class Source:
         if not self.features and not clf.reading_ and names is not None:
             told["features"] = names.tolist()
         if not self.project:
-            named = self.excluded or self.label
+            named = self.excluded or self.candidates or self.label
             return clf, self.table(**told, classes=clf.classes_.tolist() if named else None), None
         from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review

@@ -26,7 +26,8 @@ _WIDE = ("family", "time")  # columns that a narrow terminal does without
 @friendly()
 def compare(
     data: options.Data,
-    excluded: options.ExcludedNeeded,
+    excluded: options.Excluded = None,
+    candidates: options.Candidates = None,
     label: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="A column of true labels, used only to report."),
@@ -63,13 +64,17 @@ def compare(
     labels_file: options.LabelsFile = None,
     size: options.Size = None,
     unlabelled: options.Unlabelled = False,
+    skip_bad_rows: options.SkipBadRows = False,
 ) -> None:
     """Compare approaches on your data; configurations are chosen without true labels.
 
     A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
     --label names them.
     """
-    source = Source(data, excluded, label, features, ignore, classes, labels_file, size, unlabelled)
+    read: dict[str, Any] = {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
+    read |= {"labels_file": labels_file, "size": size, "unlabelled": unlabelled}
+    source = Source(data, excluded, label, features, ignore, classes, **read)
+    source.need_sets()
     table = source.training_table()
     check_folder(out)  # before hours of training
     named = parse_names(approaches) if approaches else None

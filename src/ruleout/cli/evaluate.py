@@ -24,10 +24,12 @@ def evaluate(
     data: options.DataOrProject,
     label: options.Label = None,
     excluded: options.Excluded = None,
+    candidates: options.Candidates = None,
     features: options.Features = None,
     ignore: options.Ignore = None,
     labels_file: options.LabelsFile = None,
     unlabelled: options.Unlabelled = False,
+    skip_bad_rows: options.SkipBadRows = False,
     features_from: options.FeaturesFrom = None,
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
@@ -38,8 +40,9 @@ def evaluate(
     project every yes and no counts, and beside them the items whose class is known.
     """
     told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
+    told |= {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
     source = Source(data, excluded, label, features, ignore, unlabelled=unlabelled, **told)
-    source.need_column("--label or --excluded", given=bool(label or excluded))
+    source.need_column("--label or --excluded", given=bool(label or excluded or candidates))
     clf, table, items = source.with_model(model, device)
     found = _judged(clf, table) if items is None else _judged_items(clf, items, data)
     names = clf.classes_.tolist()

@@ -23,6 +23,7 @@ def fit(
     data: options.DataOrProject,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     excluded: options.Excluded = None,
+    candidates: options.Candidates = None,
     label: options.Label = None,
     features: options.Features = None,
     ignore: options.Ignore = None,
@@ -30,6 +31,7 @@ def fit(
     labels_file: options.LabelsFile = None,
     size: options.Size = None,
     unlabelled: options.Unlabelled = False,
+    skip_bad_rows: options.SkipBadRows = False,
     how: options.How = None,
     features_from: options.FeaturesFrom = None,
     approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
@@ -87,8 +89,11 @@ def fit(
         unlabelled,
         how,
         features_from,
+        candidates,
+        skip_bad_rows,
     )
-    source.need_column("--excluded or --label", given=(excluded is None) != (label is None))
+    sets = excluded or candidates
+    source.need_column("--excluded or --label", given=(sets is None) != (label is None))
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
 

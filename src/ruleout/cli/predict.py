@@ -64,6 +64,7 @@ def resolve(
     model: options.Model,
     data: options.DataOrProject,
     excluded: options.Excluded = None,
+    candidates: options.Candidates = None,
     out: Out = None,
     features: options.Features = None,
     ignore: options.Ignore = None,
@@ -80,9 +81,9 @@ def resolve(
     """
     _check_out(out, data)
     told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
-    source = Source(data, excluded, features=features, ignore=ignore, unlabelled=unlabelled, **told)
-    if excluded is None and not source.project:
-        raise typer.BadParameter("name the column of what was ruled out", param_hint="--excluded")
+    told |= {"candidates": candidates, "unlabelled": unlabelled}
+    source = Source(data, excluded, features=features, ignore=ignore, **told)
+    source.need_sets()
     clf, table, items = source.with_model(model, device)
     sets = table.sets if items is None else items.sets
     assert sets is not None  # asked for

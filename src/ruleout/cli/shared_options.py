@@ -21,7 +21,20 @@ DataOrProject = Annotated[
     typer.Argument(metavar="DATA", help=f"{_TABLES}, a folder of images, or a labelling project."),
 ]
 Excluded = Annotated[str | None, _EXCLUDED]
-ExcludedNeeded = Annotated[str, _EXCLUDED]
+Candidates = Annotated[
+    str | None,
+    typer.Option(
+        "--candidates",
+        metavar="COLUMN",
+        help="Instead of --excluded: the column of what each row may still be.",
+    ),
+]
+SkipBadRows = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-rows", help="Leave out rows that cannot be used, and say how many and why."
+    ),
+]
 Label = Annotated[str | None, _LABEL]
 LabelNeeded = Annotated[str, _LABEL]
 Features = Annotated[

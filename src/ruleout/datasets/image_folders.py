@@ -43,6 +43,8 @@ def read_folder(folder: Path, ask: Request) -> Table:
         raise DataError("this is a folder of images", "images have no columns to choose from")
     if ask.names is not None:
         raise DataError("this is a folder of images", "images are named by their files")
+    if ask.skip_bad_rows:
+        raise DataError("this is a folder of images", "leave --skip-bad-rows out")
     size, grey = _repeated(ask)
     found, whole = _listed(folder), hashlib.sha256()
     notes: list[str] = []

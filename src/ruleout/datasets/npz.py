@@ -27,12 +27,15 @@ def read_archive(path: Path, ask: Request) -> Table:
     """Read arrays without pickles, checked before memory is taken."""
     with npz_file(path) as archive:
         sets = None
-        if ask.excluded is not None:
-            sets = npz_sets(archive, ask.classes, ask.excluded, ask.unlabelled)
+        if ask.skip_bad_rows:
+            raise DataError("an NPZ file has no lines", "leave --skip-bad-rows out")
+        if ask.about is not None:
+            told = {"candidates": ask.candidates is not None}
+            sets = npz_sets(archive, ask.classes, ask.about, ask.unlabelled, **told)
         labels, classes, notes = _labels(archive, ask, sets)
         rows = len(sets) if sets is not None else 0 if labels is None else len(labels)
         raw = _array(archive, rows if ask.featureless else None)
-        for name, other in ((ask.excluded, sets), (ask.label, labels)):
+        for name, other in ((ask.about, sets), (ask.label, labels)):
             if other is not None and len(other) != len(raw):
                 raise DataError(
                     f"x has {len(raw)} rows and {name!r} has {len(other)}", "give one per row of x"
@@ -125,7 +128,7 @@ def _columns(
     if not names and before is not None and len(before) == raw.shape[1]:
         names = list(before)  # the columns have no names of their own: their order counts
     names = names or [f"x{place}" for place in range(raw.shape[1])]
-    features = choose(names, replace(ask, excluded=None, label=None, names=None))
+    features = choose(names, replace(ask, excluded=None, candidates=None, label=None, names=None))
     check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
-from ruleout.labels.errors import LabelError, brief, nearest
+from ruleout.labels.errors import InputError, LabelError, brief, nearest
 from ruleout.labels.laws import Law
 from ruleout.labels.process import Seed, draw
 from ruleout.labels.row_files import (
@@ -31,6 +31,7 @@ from ruleout.labels.row_files import (
     check_separator,
     check_unique,
     find_column,
+    lines_of,
     names_in,
     naming,
     suffix_of,
@@ -113,6 +114,7 @@ def read_table(
     path: str | Path,
     *,
     excluded: str | None = None,
+    candidates: str | None = None,
     label: str | None = None,
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
@@ -123,6 +125,7 @@ def read_table(
     size: tuple[int, int] | None = None,
     unlabelled: bool = False,
     featureless: bool = False,
+    skip_bad_rows: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> Table:
     r"""Read features, and with them what was ruled out or the true labels.
@@ -133,6 +136,8 @@ def read_table(
         ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.npz``, or a folder of images.
     excluded
         The column (in NPZ the array) of what was ruled out. None reads none.
+    candidates
+        Instead of it, the column of what each row may still be.
     label
         The column (in NPZ the array) of the true labels. None reads none.
     features
@@ -157,6 +162,9 @@ def read_table(
         Accept rows that rule nothing out.
     featureless
         Accept a file without features; then x has no columns.
+    skip_bad_rows
+        Leave out rows of a table that cannot be used, such as those with an empty cell, instead of
+        raising; :attr:`Table.notes` say how many and why.
     reading
         What :attr:`Table.reading` was when a model was trained: the same features in the same
         order, the same image size and channels.
@@ -184,6 +192,7 @@ def read_table(
         Path(path).expanduser(),
         Request(
             excluded=excluded,
+            candidates=candidates,
             label=label,
             features=None if features is None else tuple(features),
             ignore=tuple(ignore),
@@ -194,6 +203,7 @@ def read_table(
             size=size,
             unlabelled=unlabelled,
             featureless=featureless,
+            skip_bad_rows=skip_bad_rows,
             reading=reading,
         ),
     )
@@ -247,6 +257,7 @@ class Request:
     """The arguments of :func:`ruleout.datasets.read_table`, described there."""
 
     excluded: str | None = None
+    candidates: str | None = None
     label: str | None = None
     features: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
@@ -257,12 +268,18 @@ class Request:
     size: tuple[int, int] | None = None
     unlabelled: bool = False
     featureless: bool = False
+    skip_bad_rows: bool = False
     reading: Mapping[str, Any] | None = None
+
+    @property
+    def about(self) -> str | None:
+        """The column that says what was ruled out, or what was not."""
+        return self.candidates if self.excluded is None else self.excluded
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that hold labels."""
-        return tuple(name for name in (self.excluded, self.label) if name is not None)
+        return tuple(name for name in (self.about, self.label) if name is not None)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -278,11 +295,13 @@ class Request:
 
     def check(self) -> None:
         """Raise where the arguments contradict each other."""
-        if self.excluded is not None and self.excluded == self.label:
-            raise DataError(
-                f"column {self.label!r} is asked for as ruled-out classes and as true labels",
-                "name two columns",
-            )
+        if self.excluded is not None and self.candidates is not None:
+            problem = "columns of ruled-out classes and of candidates are asked for"
+            raise DataError(problem, "name one of the two")
+        if self.about is not None and self.about == self.label:
+            what = "ruled-out classes" if self.candidates is None else "candidates"
+            problem = f"column {self.label!r} is asked for as {what} and as true labels"
+            raise DataError(problem, "name two columns")
         for name in self.held:
             if name in (self.features or ()):
                 what = "names" if name == self.names else "labels"
@@ -378,7 +397,7 @@ def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) ->
     check_file(path)
     if path.suffix.lower() == ".npz":
         raise DataError("an NPZ file has no columns", "use .csv, .tsv, .parquet or .jsonl")
-    columns = read_columns(path, choosing, ask.held, raw=raw)
+    columns = read_columns(path, choosing, ask.held, raw=raw, skip=ask.skip_bad_rows)
     if not columns.rows:
         raise DataError("the file has no rows", "give at least one")
     return columns
@@ -394,8 +413,22 @@ def _read(path: Path, ask: Request) -> Table:
         return choose(names, ask)
 
     columns = columns_of(path, ask, choosing)
-    x, coarse = to_matrix(columns.features)
-    sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
+    left_out = _left_out(columns.skipped, "they are not whole", [], path)
+    kept = np.arange(columns.rows)
+    while True:
+        try:
+            x, coarse = to_matrix(columns.features)
+            sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
+            break
+        except InputError as error:
+            bad = kept[list(error.rows)].tolist()
+            error.rows, here = bad, error.rows
+            if not ask.skip_bad_rows or not 0 < len(bad) < columns.rows:
+                raise
+            columns, kept = columns.without(here), np.delete(kept, list(here))
+            why = f"{error.problem} in column {error.column!r}"
+            left_out += _left_out(len(bad), why, [] if columns.skipped else bad, path)
+    notes = left_out + notes
     if "" in header and ask.wanted is None:
         notes.append("A column without a name, such as a saved index, is left out.")
     if coarse:
@@ -419,6 +452,16 @@ def _read(path: Path, ask: Request) -> Table:
         reading={"kind": "columns", "features": list(features)},
         notes=tuple(notes),
     )
+
+
+def _left_out(many: int, why: str, rows: list[int], path: Path) -> list[str]:
+    """Say how many rows were left out, why, and which; nothing where there were none."""
+    if not many:
+        return []
+    lines = lines_of(path, rows[: InputError.SHOWN]) if rows else []
+    places = [f"line {line}" for line in lines] or [f"row {row}" for row in rows]
+    where = f" ({', '.join(places[: InputError.SHOWN])}{', …' if many > len(places) else ''})"
+    return [f"{many:,} row(s) left out: {why}{where if places else ''}."]
 
 
 # ---------------------------------------------------------------------- numbers
@@ -478,11 +521,11 @@ def labelled(
     guessed = inside is None and ask.classes is None
     classes = _seen(cells, ask) if guessed else settle(inside, ask.classes)
     sets = labels = None
-    if ask.excluded is not None:
-        full = {"full": "if there are more classes, name them all with --classes"}
-        sets = build(
-            cells[ask.excluded], classes, ask.excluded, ask.unlabelled, **full if guessed else {}
-        )
+    if ask.about is not None:
+        told: dict[str, Any] = {"candidates": ask.candidates is not None}
+        if guessed:
+            told["full"] = "if there are more classes, name them all with --classes"
+        sets = build(cells[ask.about], classes, ask.about, ask.unlabelled, **told)
     if ask.label is not None:
         labels = _labels(cells[ask.label], classes, ask.label)
     return sets, labels, classes, guess_notes(classes) if guessed else []
@@ -512,8 +555,8 @@ def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:
 def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:
     """Sort the names that occur; names that are all whole numbers become such."""
     names: set[str] = set()
-    if ask.excluded is not None:
-        for value in cells[ask.excluded].values:
+    if ask.about is not None:
+        for value in cells[ask.about].values:
             with suppress(LabelError):  # a cell that holds no names is reported later
                 names.update(str(name).strip() for name in names_in(value) if _is_name(name))
         _check_separator(names)

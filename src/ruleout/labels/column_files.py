@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from itertools import chain, islice
 from operator import itemgetter
@@ -35,6 +35,7 @@ from ruleout.labels.row_files import (
     json_rows,
     memory_left,
     parse_json,
+    separator_of,
     suffix_of,
 )
 
@@ -70,6 +71,13 @@ class Cells:
         values = list(self.values)
         return (values[code] for code in self.codes.tolist())
 
+    def without(self, kept: NDArray[np.bool_]) -> Cells:
+        if self.codes is None:
+            return Cells([value for value, keep in zip(self.values, kept, strict=True) if keep])
+        values = list(self.values)
+        codes, places = np.unique(self.codes[kept], return_inverse=True)
+        return Cells([values[code] for code in codes.tolist()], places.astype(np.int32))
+
     def rows(self, places: Sequence[int]) -> list[int]:
         """Return the rows that hold the values at these places."""
         if self.codes is None:
@@ -86,27 +94,42 @@ class Columns:
     cells: dict[str, Cells]
     classes: Any
     rows: int
+    skipped: int = 0  # rows that could not be read at all
+
+    def without(self, rows: Sequence[int]) -> Columns:
+        """Return the columns without some rows."""
+        kept = np.ones(self.rows, np.bool_)
+        kept[list(rows)] = False
+        cells = {name: column.without(kept) for name, column in self.cells.items()}
+        features, left = self.features.filter(pa.array(kept)), int(kept.sum())
+        return replace(self, features=features, cells=cells, rows=left)
 
 
 def read_columns(
-    file: Path, choose: Choose, labels: Sequence[str] = (), *, raw: bool = False
+    file: Path,
+    choose: Choose,
+    labels: Sequence[str] = (),
+    *,
+    raw: bool = False,
+    skip: bool = False,
 ) -> Columns:
     """Read the features that `choose` picks, and the columns of labels.
 
-    With `raw`, features of text files stay text as well, letter by letter.
+    With `raw`, features of text files stay text as well, letter by letter. With `skip`, rows that
+    are wider or narrower than the header, and lines that are not JSON, are left out.
     """
     suffix = suffix_of(file)
     if suffix == ".parquet":
         return _read_parquet(file, choose, labels)
     if suffix == ".jsonl":
-        return _read_jsonl(file, choose, labels)
-    return _read_csv(file, choose, labels, raw)
+        return _read_jsonl(file, choose, labels, skip)
+    return _read_csv(file, choose, labels, raw, skip)
 
 
 # ---------------------------------------------------------------------- CSV and TSV
 
 
-def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool) -> Columns:
+def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool) -> Columns:
     header, _ = csv_rows(file)
     lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
     inside = parse_json(lists[0], line=1) if lists else None
@@ -115,8 +138,9 @@ def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool) -> C
     if quotes % 2:
         _diagnose(file)  # Arrow takes a quote that never ends for a long cell
     text = {*labels, *(features if raw else ())}
+    skipped: list[Any] | None = [] if skip else None
     try:
-        table = _parse(file, header, [*features, *labels], text, quoted=quotes > 0)
+        table = _parse(file, header, [*features, *labels], text, quotes > 0, skipped)
     except pa.ArrowInvalid as error:
         if _diagnose(file):
             reason = " ".join(str(error).split())[:80]
@@ -126,23 +150,39 @@ def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool) -> C
     if len(header) == 1:  # then an empty line is a row, unless nothing follows
         table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
     cells = {name: _texts(table.column(name)) for name in labels}
-    return Columns(table.select(features), cells, inside, table.num_rows)
+    many = len(skipped or ())
+    return Columns(table.select(features), cells, inside, table.num_rows, many)
 
 
 def _scan(file: Path) -> tuple[int, int]:
     """Return how many quotes there are, and how many line ends the file ends with."""
     quotes, tail = 0, b""
-    with pa.input_stream(str(file)) as stream:
-        while block := stream.read(_BLOCK):
-            quotes += block.count(b'"')
-            blank = len(block.rstrip(b"\r\n"))
-            tail = block[blank:] if blank else tail + block
+    try:
+        with pa.input_stream(str(file)) as stream:
+            while block := stream.read(_BLOCK):
+                quotes += block.count(b'"')
+                blank = len(block.rstrip(b"\r\n"))
+                tail = block[blank:] if blank else tail + block
+    except OSError as error:
+        if error.errno is None:  # not the system's, but that of what unpacks
+            raise LabelError("this is not a readable gzip file", "write it again") from None
+        raise
     return quotes, tail.count(b"\n") or tail.count(b"\r")
 
 
 def _parse(
-    file: Path, header: list[str], columns: list[str], text: set[str], *, quoted: bool
+    file: Path,
+    header: list[str],
+    columns: list[str],
+    text: set[str],
+    quoted: bool,
+    skipped: list[Any] | None,
 ) -> pa.Table:
+    def leave_out(row: Any) -> str:
+        assert skipped is not None  # only then it is called
+        skipped.append(row)
+        return "skip"
+
     # Arrow opens the file itself: what belongs to Python would be freed by Arrow's threads,
     # and a thread that does so while Python shuts down aborts the process. It aborts as well
     # where memory ends, so that a limit is looked at before.
@@ -156,12 +196,14 @@ def _parse(
                 block_size=_BLOCK,
                 column_names=header,
                 skip_rows_after_names=1,
-                use_threads=left == math.inf,  # each thread reserves memory
+                # each thread reserves memory, and none may come back to Python
+                use_threads=left == math.inf and skipped is None,
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter="\t" if suffix_of(file) == ".tsv" else ",",
+                delimiter=separator_of(file),
                 newlines_in_values=quoted,
                 ignore_empty_lines=len(header) > 1,
+                invalid_row_handler=None if skipped is None else leave_out,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(text, pa.string()), include_columns=columns
@@ -177,8 +219,9 @@ def _diagnose(file: Path) -> int:
 # ---------------------------------------------------------------------- JSONL
 
 
-def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
-    inside, lines = json_rows(file)
+def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -> Columns:
+    skipped: list[int] = []
+    inside, lines = json_rows(file, skipped if skip else None)
     objects = (value for _, value in lines)
     parts: dict[str, list[pa.Array]] = {}
     cells: dict[str, list[Any]] = {name: [] for name in labels}
@@ -197,7 +240,8 @@ def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
         rows += len(block)
     features = choose(list(parts))
     table = pa.table({name: _joined(parts[name]) for name in features})
-    return Columns(table, {name: Cells(found) for name, found in cells.items()}, inside, rows)
+    held = {name: Cells(found) for name, found in cells.items()}
+    return Columns(table, held, inside, rows, len(skipped))
 
 
 def _transposed(block: list[dict[str, Any]], keys: list[str]) -> Iterable[Sequence[Any]]:

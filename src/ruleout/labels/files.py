@@ -119,11 +119,13 @@ def build(
     column: str,
     unlabelled: bool,
     *,
+    candidates: bool = False,
     full: str = "leave at least one class as a candidate",
 ) -> LabelSets:
     """Build label sets from cells of names; each text is read once, however often it occurs.
 
-    `full` is the remedy where every class is ruled out.
+    With `candidates` the cells name what is not ruled out. `full` is the remedy where everything
+    is.
     """
     places = name_places(classes)
     faults: list[tuple[int, LabelError]] = []
@@ -141,6 +143,7 @@ def build(
         if faults:
             faults[0][1].rows = [place for place, _ in faults]
             raise faults[0][1]
+        packed = bits.complement(packed, len(classes)) if candidates else packed
         bits.check_rows(packed, len(classes), unlabelled=unlabelled, full=full)
     except LabelError as error:
         error.column, error.rows = column, cells.rows(error.rows)
@@ -171,11 +174,16 @@ def npz_names(archive: zipfile.ZipFile) -> list[str]:
 
 
 def npz_sets(
-    archive: zipfile.ZipFile, wanted: Classes | None, column: str, unlabelled: bool
+    archive: zipfile.ZipFile,
+    wanted: Classes | None,
+    column: str,
+    unlabelled: bool,
+    *,
+    candidates: bool = False,
 ) -> LabelSets:
     """Read the packed bits, or a 0/1 array named like `column`, with the class list beside it."""
     names = npz_names(archive)
-    if {"packed", "meta"} <= set(names):
+    if {"packed", "meta"} <= set(names) and not candidates:
         meta = parse_json(npz_array(archive, "meta").tobytes())
         inside = meta.get("classes") if isinstance(meta, dict) else meta
         packed = npz_array(archive, "packed")
@@ -183,7 +191,8 @@ def npz_sets(
     find_column(column, names)
     own = npz_array(archive, "classes").tolist() if "classes" in names else None
     classes = wanted if own is None else settle(own, wanted)
-    return LabelSets(npz_array(archive, column), classes, unlabelled=unlabelled)
+    made = LabelSets.from_candidates if candidates else LabelSets
+    return made(npz_array(archive, column), classes, unlabelled=unlabelled)
 
 
 def npz_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

@@ -41,6 +41,18 @@ def suffix_of(file: Path) -> str:
     return file.suffix.lower()
 
 
+def separator_of(file: Path) -> str:
+    """Return what separates cells: tabs in TSV, else commas unless the first lines say better."""
+    if suffix_of(file) == ".tsv":
+        return "\t"
+    lines = [re.sub('"[^"]*"?', "", line) for line in islice(text_lines(file), 2)]
+    for mark in ";\t":
+        counts = {line.count(mark) for line in lines}
+        if lines and "," not in lines[0] and len(counts) == 1 and counts != {0}:
+            return mark
+    return ","
+
+
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
     """Put the file, and the line of a row, into errors that do not name one."""
@@ -183,8 +195,7 @@ def csv_rows(
 
 
 def _csv_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
-    delimiter = "\t" if suffix_of(file) == ".tsv" else ","
-    table = csv.reader(text_lines(file), strict=True, delimiter=delimiter)
+    table = csv.reader(text_lines(file), strict=True, delimiter=separator_of(file))
     try:
         for cells in table:
             yield table.line_num, cells
@@ -217,24 +228,34 @@ def _full_rows(
         row += 1
 
 
-def json_rows(file: Path) -> tuple[Any, Iterator[tuple[int, dict[str, Any]]]]:
-    """Return the class list if the first line holds one, and line and object of every row."""
-    objects = _json_objects(file)
+def json_rows(
+    file: Path, skipped: list[int] | None = None
+) -> tuple[Any, Iterator[tuple[int, dict[str, Any]]]]:
+    """Return the class list if the first line holds one, and line and object of every row.
+
+    Lines that hold no object are collected in `skipped`; without it they raise.
+    """
+    objects = _json_objects(file, skipped)
     first = list(islice(objects, 1))
     inside = first.pop()[1]["classes"] if first and set(first[0][1]) == {"classes"} else None
     return inside, chain(first, objects)
 
 
-def _json_objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_objects(file: Path, skipped: list[int] | None) -> Iterator[tuple[int, dict[str, Any]]]:
     for line, text in enumerate(text_lines(file), 1):
-        if text.strip():
+        if not text.strip():
+            continue
+        try:
             value = parse_json(text, line=line)
             if not isinstance(value, dict):
-                raise LabelError(
-                    f"the line holds {brief(value)}, not an object",
-                    'write lines like {"excluded": ["cat", "dog"]}',
-                    line=line,
-                )
+                remedy = 'write lines like {"excluded": ["cat", "dog"]}'
+                problem = f"the line holds {brief(value)}, not an object"
+                raise LabelError(problem, remedy, line=line)
+        except LabelError:
+            if skipped is None:
+                raise
+            skipped.append(line)
+        else:
             yield line, value
 
 
@@ -273,7 +294,7 @@ def cell_of(cells: dict[str, Any], column: str, **where: Any) -> Any:
 
 def check_separator(names: Sequence[str]) -> None:
     if len(names) == 1 and re.search("[;\t]", names[0]):
-        remedy = "separate columns by commas, or by tabs in a file .tsv"
+        remedy = "separate columns by commas, semicolons or tabs in every line"
         raise LabelError(f"the header is {brief(names[0])}", remedy)
 
 
