@@ -274,6 +274,15 @@ def test_an_excess_that_may_be_chance_is_called_so() -> None:
     assert found.message.endswith("allow up to 50.0 %; the difference may be chance.")
 
 
+@pytest.mark.parametrize(
+    "names", [["Cat", "cat", "dog"], ["caf\u00e9", "cafe\u0301", "tea"], ["NA", "nan", "dog"]]
+)
+def test_class_names_that_look_alike_are_warned_of(names: list[str]) -> None:
+    found = inspect(ro.draw(np.arange(90) % 3, names, seed=0))
+    assert found["class names"].level == "warning"
+    assert "class names" not in inspect(ro.draw(np.arange(90) % 3, ["cat", "dog", "tea"], seed=0))
+
+
 def test_too_few_rows_and_no_features_are_warned_of() -> None:
     sets = ro.draw([0, 1], 3, seed=0)
     found = inspect(sets, np.ones((2, 0), np.float32))

@@ -23,7 +23,7 @@ from ruleout.datasets.uniformity import (
 )
 from ruleout.labels import bits
 from ruleout.labels.chisquare import EXPECTED, Test
-from ruleout.labels.classes import encode
+from ruleout.labels.classes import encode, look_alikes
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.row_files import lines_of
@@ -192,6 +192,8 @@ def _names(which: NDArray[np.bool_], sets: LabelSets) -> str:
 def _sets(sets: LabelSets) -> Iterator[Finding]:
     sizes, k = sets.sizes, len(sets.classes)
     yield from _sizes(sizes, k)
+    if notes := look_alikes(sets.classes):
+        yield Finding("warning", "class names", " ".join(notes))
     if not sizes.any():
         return
     counts = list(count_by_size(sets)) if k <= MANY else count_by_size(sets)
