@@ -122,7 +122,7 @@ def _check(specs: list[Spec], device: str, precision: str) -> None:
 
 def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> None:
     """Say how much there is to do."""
-    from ruleout.experiments.runner import estimate, models
+    from ruleout.experiments import count_models, estimate
     from ruleout.report.formats import duration
 
     with ledger:
@@ -133,7 +133,7 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
     if len(specs) - done - len(left):
         typer.echo(f"{len(specs) - done - len(left)} failed too often; --retry tries them again.")
     if left:
-        trained = sum(models(spec) for spec in left)
+        trained = sum(count_models(spec) for spec in left)
         typer.echo(
             f"{trained:,} models to train, about {duration(seconds)} on {device} with {workers} "
             f"worker{'s' if workers > 1 else ''}."
@@ -142,8 +142,7 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
 
 def _run(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -> None:
     """Work through tasks and tell of each when it is over."""
-    from ruleout.experiments import drive
-    from ruleout.experiments.runner import cost
+    from ruleout.experiments import cost, drive
 
     costs = {spec.key: cost(spec) for spec in specs}
     order = sorted(specs, key=lambda spec: -costs[spec.key]) if workers > 1 else list(specs)

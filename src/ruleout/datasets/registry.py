@@ -94,7 +94,7 @@ class Stock:
     wanted
         How many files make it whole.
     where
-        The same in words.
+        The folder, or what it comes with, in words.
 
     Examples
     --------

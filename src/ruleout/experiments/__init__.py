@@ -4,7 +4,7 @@ from ruleout.experiments.ledger import Failure, Holdings, Ledger, Record, gather
 from ruleout.experiments.plans import TABLES, Printed, plan, printed, printed_for
 from ruleout.experiments.reports import FORMATS, page, write_report
 from ruleout.experiments.results import PaperTable, paper_tables, verdict
-from ruleout.experiments.runner import drive, run, work
+from ruleout.experiments.runner import cost, count_models, drive, estimate, run, work
 from ruleout.experiments.specs import PROTOCOLS, Protocol, Spec, protocol
 
 __all__ = [
@@ -19,7 +19,10 @@ __all__ = [
     "Protocol",
     "Record",
     "Spec",
+    "cost",
+    "count_models",
     "drive",
+    "estimate",
     "gather",
     "page",
     "paper_tables",

@@ -371,10 +371,10 @@ def _end_with(parent: int) -> None:
 _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 
 
-def models(spec: Spec) -> int:
+def count_models(spec: Spec) -> int:
     """Return how many models a task trains: the grid, and the choice, for every trial.
 
-    >>> models(Spec(dataset="digits", approach="log"))
+    >>> count_models(Spec(dataset="digits", approach="log"))
     185
     """
     return spec.trials * (len(configurations(spec.values)) + 1)
@@ -393,7 +393,7 @@ def cost(spec: Spec) -> float:
         rows *= float(np.arange(1, k) @ size_law(spec.law, k))
     elif spec.approach.startswith("pc"):
         width += 20.0 * k
-    return rows * spec.epochs * models(spec) * k * width
+    return rows * spec.epochs * count_models(spec) * k * width
 
 
 def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -> float:
