@@ -118,8 +118,9 @@ def _upper(records: list[Record]) -> list[Record]:
 def _told(records: list[Record]) -> list[object]:
     told = count(records)
     good = told["agrees"] + told["better"]
-    share = f"{100 * good / told['run']:.0f} %"
-    return [told["run"], told["agrees"], told["better"], told["worse"], share]
+    share = round(100 * good / told["run"])
+    share = min(share, 99) if good < told["run"] else share
+    return [told["run"], told["agrees"], told["better"], told["worse"], f"{share} %"]
 
 
 def _table(table: PaperTable) -> str:

@@ -196,7 +196,7 @@ def _section(table: PaperTable) -> Section:
     sizes, found = trends(table.records)
     if found:
         rises = [
-            (one.label, f"{one.means[0]:.1f} → {one.means[-1]:.1f} %, p = {p_value(one.p_holm)}")
+            (one.label, f"{one.means[0]:.1f} → {one.means[-1]:.1f} %, p: {p_value(one.p_holm)}")
             for one in found
         ]
         title = f"Accuracy from s = {sizes[0]} to {sizes[-1]}: does it rise? (Page's test, Holm)"
