@@ -30,7 +30,7 @@ class LossGradient:
         options = approach.options
         self.fixed = not any(isinstance(value, Tensor) for value in options.values())
         self.long = steps >= _LONG
-        self._key = (approach.name, repr(sorted(options.items())))
+        self._key = (approach.name, approach.source.function, repr(sorted(options.items())))
 
     def __call__(
         self,
@@ -69,7 +69,12 @@ class LossGradient:
                 graph = make_fx(eager)(*given)
                 graph = make_fx(torch.func.functionalize(graph))(*given)  # nothing in place
                 fused = torch.compile(graph, dynamic=False, fullgraph=True)
-                quiet: Slope = torch.no_grad()(fused)
+
+                def quiet(*given: Tensor) -> tuple[Tensor, Tensor]:
+                    with torch.no_grad():
+                        found: tuple[Tensor, Tensor] = fused(*given)
+                    return found
+
                 quiet(*given)
         except Exception:  # no compiler on this machine, or an operation it does not know
             return eager
