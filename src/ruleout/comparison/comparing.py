@@ -138,7 +138,8 @@ def compare(
     chosen = _approaches(approaches)
     configs = _configurations(grid, chosen)
     named = (reference,) if isinstance(reference, str) else tuple(reference)
-    ours = [find_approach(name).name for name in named]
+    known = {one.name for one in chosen}  # a user's own name is not in the table
+    ours = [name if name in known else find_approach(name).name for name in named]
     chooses, judges = _criterion(criterion), _criterion(score)
     _check_numbers(average=average, epochs=epochs, level=level, over=over)
     judging = plan(x, sets, trials=trials, test=test, judge=judge, score=judges, seed=seed)
@@ -191,7 +192,7 @@ def _approaches(names: Sequence[str | Approach] | None) -> list[Approach]:
         raise ValueError("no approach is named; give at least one, or None for the paper's")
     for name, times in Counter(one.name for one in found).items():
         if times > 1:
-            raise ValueError(f"approach {name!r} is named twice; name each once")
+            raise ValueError(f"approach {name!r} is named twice; give one another name: .named()")
     return found
 
 
@@ -204,7 +205,7 @@ def _configurations(grid: Grid | None, approaches: Sequence[Approach]) -> list[C
     found = configurations(grid)
     options = {name: value for name, value in found[0].items() if name not in SMALL_GRID}
     for one in approaches if options else ():
-        find_approach(one, **options)
+        one.with_options(**options)
     return found
 
 
