@@ -193,6 +193,18 @@ def test_an_approach_is_taken_where_its_name_is_and_can_have_another_one() -> No
     assert (fit.record["approach"], fit.record["approach_options"]) == ("gce-0.3", {"q": 0.3})
 
 
+def test_one_approach_is_compared_with_itself_under_other_options() -> None:
+    x, y = ro.datasets.load("digits").train
+    mine = ro.approach("gce", q=0.3).named("gce-0.3", "GCE (q = 0.3)")
+    options: dict[str, Any] = {"grid": {"learning_rate": [0.1]}, "epochs": 2, "trials": 1}
+    sets = ro.draw(y[:200], 10, seed=0)
+    table = ro.compare(x[:200], sets, approaches=["gce", mine], reference="gce-0.3", **options)
+    assert {row.approach: row.label for row in table.rows} == {
+        "gce": "GCE",
+        "gce-0.3": "GCE (q = 0.3)",
+    }
+
+
 def test_a_batch_rule_of_a_user_is_two_rows_that_keep_the_contract() -> None:
     @ro.methods.register_rule("mine", paper="a test")
     def mine(logits: Tensor, excluded: Tensor, prior: Any, weight: Any) -> Tensor:
