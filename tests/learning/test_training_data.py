@@ -19,6 +19,7 @@ from ruleout.learning import read_lesson, read_review
 from ruleout.learning.training_data import _aligned
 from ruleout.web.entities import Item, Reply
 from ruleout.web.error_rates import error_rates, weights
+from ruleout.web.project import Project
 
 N = 24
 X, Y = digits(N)
@@ -165,7 +166,7 @@ def test_features_of_names_that_differ_by_an_apostrophe(spelled: list[str]) -> N
     assert _aligned(table, items).x.ravel().tolist() == [2, 1, 0]
 
 
-def read_known(project: Any) -> ro.LabelSets:
+def read_known(project: Project) -> ro.LabelSets:
     return project.store.answer_log().known("intersection").sets
 
 

@@ -312,11 +312,11 @@ _SIGNS = dict(
 \ \textbackslash{}, { \{, } \}, $ \$, & \&, # \#, % \%, _ \_, ^ \textasciicircum{}, | \textbar{}
 ~ \textasciitilde{}, < \textless{}, > \textgreater{}, " {\char34}, [ {[}, ] {]}, * {*}, ` {`}
 • $\bullet$, ○ $\circ$, ± $\pm$, − $-$, ↑ $\uparrow$, ↓ $\downarrow$, √ $\surd$, × $\times$
-≤ $\leq$, ≥ $\geq$, – --, — ---, … \dots{}, ʰ \textsuperscript{h}, ‑ -, � ?
+≤ $\leq$, ≥ $\geq$, – --, — ---, … \dots{}, ʰ \textsuperscript{h}, ‑ -
 """.strip()
     .replace("\n", ", ")
     .split(", ")
-)
+) | {"\ufffd": "?"}  # written so, since mypy's parser fails on the character itself
 _LATEX = str.maketrans(_SIGNS) | {0x200B: "{}"}
 _NO_MARK = r"\phantom{$\bullet$}"  # as wide as a mark, so that numbers stay in line
 

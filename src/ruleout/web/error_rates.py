@@ -103,7 +103,8 @@ def log_likelihoods(log: AnswerLog, rates: ErrorRates, places: Whole) -> Vector:
     wrong = np.where(yes, error[:, _NO], np.where(no, error[:, _YES], other))
     inside = (size > 0) & (size < log.k)
     gap = np.log(wrong, out=np.log(right), where=inside) - np.log(right)
-    return np.log(right)[:, None] + gap[:, None] * unpack(out, log.k)
+    found: Vector = np.log(right)[:, None] + gap[:, None] * unpack(out, log.k)
+    return found
 
 
 def scores(log: AnswerLog, rates: ErrorRates, items: Whole) -> Vector:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ruleout.labels.classes import shown
@@ -171,7 +171,7 @@ def _answer(
     return Earlier(
         item=_item(cell_of(cells, "item"), items),
         annotator=_annotator(cell_of(cells, "annotator"), "annotator"),
-        kind=kind,
+        kind=cast(Kind, kind),
         proposed=_set(cells, "proposed", kind, classes) if kind in ("yes", "no") else (),
         excluded=_set(cells, "excluded", kind, classes) if kind == "excluded" else (),
         which=which[0] if which else None,

@@ -190,8 +190,9 @@ def _beliefs(log: AnswerLog, rates: ErrorRates, places: Whole, told: Whole) -> V
         found += sign * total[at]
     truth = log.gold_class[log.item[places], None]
     found = np.where((truth >= 0) & (truth != np.arange(log.k)), -np.inf, found)
-    chance = np.exp(found - found.max(1, keepdims=True))
-    return chance / chance.sum(1, keepdims=True)
+    chance: Vector = np.exp(found - found.max(1, keepdims=True))
+    chance /= chance.sum(1, keepdims=True)
+    return chance
 
 
 def _log_decent(log: AnswerLog, places: Whole, belief: Vector) -> Vector:
