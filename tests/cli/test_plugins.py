@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +46,7 @@ def test_a_module_of_the_current_folder_is_known_to_commands(folder: Path) -> No
     assert run("fit", data, *ask).exit_code == 1
     done = run("--plugin", "own_loss", "fit", data, *ask)
     assert done.exit_code == 0, done.output
-    assert json.loads((folder / "model" / "model.json").read_text())
+    assert ro.load(folder / "model").approach == "own"
     assert "own-blobs" in run("--plugin", "own_loss", "data", "list").stdout
 
 

@@ -16,7 +16,7 @@ import pytest
 from report.markup import pictures, read
 from report.samples import HOSTILE, cells, curves, hostile, pairs, realistic, scores
 
-from ruleout.report import Listing, Note, Report, Section, render, write
+from ruleout.report import Listing, Note, Report, Section, csv, latex, render, write
 
 REPORTS: dict[str, Callable[[], Report]] = {
     "realistic": realistic,
@@ -168,3 +168,28 @@ def test_write_keeps_a_link_and_the_rights_of_the_file(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert "new" in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_report_begins_with_its_scores_and_ends_with_what_was_run() -> None:
+    facts = {"rows": 1797}
+    page = render(Report("", ["LOG wins."], facts, [Section("Scores", [scores()])]))
+    assert page.index("LOG wins.") < page.index("Scores</h2>") < page.index("What was run")
+    assert "What was run" not in render(Report(""))
+
+
+def test_tables_can_be_copied_as_latex_and_csv() -> None:
+    found = read(render(Report("", sections=[Section("", [scores(), cells(2)])])))
+    texts = [area.text.lstrip("\n") for area in found.all("textarea")]
+    assert [text.split("\n")[0][:22] for text in texts] == [
+        "% needs \\usepackage{bo",
+        "name,label,family,form",
+        "% needs \\usepackage{bo",
+        "group,approach,dataset",
+    ]
+    assert texts[2:] == [latex(cells(2)), csv(cells(2))]
+    assert texts[1].count("\n") == len(scores().rows) + 1
+    assert r"\textbf{94." in texts[0]
+    asked = [button.attributes.get("data-copy") for button in found.all("button")]
+    assert [key for key in asked if key] == [
+        area.attributes["id"] for area in found.all("textarea")
+    ]

@@ -32,8 +32,9 @@ from ruleout.report.parts import (
     Report,
     ScoreTable,
 )
-from ruleout.report.score_view import score_view
+from ruleout.report.score_view import score_csv, score_latex, score_view
 from ruleout.report.svg import clean
+from ruleout.report.table import csv, latex
 
 
 def render(report: Report) -> str:
@@ -139,9 +140,13 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
             rows = [(name, text(value)) for name, value in pairs]
             return fill("listing.html", part=part, rows=rows)
         case ScoreTable():
-            return fill("scores.html", part=part, key=key, table=score_view(part, colours))
+            told = {"LaTeX": score_latex(part), "CSV": score_csv(part)}
+            view = score_view(part, colours)
+            return fill("scores.html", part=part, key=key, table=view, copies=told)
         case CellTable():
-            return fill("cells.html", part=part, key=key, table=cell_view(part, key, colours))
+            told = {"LaTeX": latex(part), "CSV": csv(part)}
+            view = cell_view(part, key, colours)
+            return fill("cells.html", part=part, key=key, table=view, copies=told)
         case Curves():
             return _curves(part, key, colours)
         case Histogram():

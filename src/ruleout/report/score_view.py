@@ -22,6 +22,7 @@ from ruleout.report.formats import (
 )
 from ruleout.report.parts import Score, ScoreTable
 from ruleout.report.svg import reach
+from ruleout.report.table import Cell, Table
 
 _MARKS = {"": "", "•": "ours is significantly better", "○": "ours is significantly worse"}
 
@@ -76,6 +77,46 @@ def score_view(table: ScoreTable, colours: Mapping[str, int]) -> dict[str, Any]:
     ]
     heads = [column for column, _ in columns]
     return {"columns": heads, "rows": laid, "legend": _legend(table, rows)}
+
+
+def score_latex(part: ScoreTable) -> str:
+    """Write what the page shows of a table as LaTeX."""
+    view = score_view(part, {})
+    texts = [place for place, column in enumerate(view["columns"]) if column.sort]
+    rows = [
+        [
+            row["score"].name,
+            *(
+                Cell(cell.shown, row["best"], row["score"].mark)
+                if cell.kind == "score"
+                else cell.shown
+                for cell in (row["cells"][place] for place in texts)
+            ),
+        ]
+        for row in view["rows"]
+    ]
+    heads = ["Approach", *(view["columns"][place].label for place in texts)]
+    return Table(heads, rows, part.title, " ".join(view["legend"])).latex()
+
+
+_FIELDS = (
+    *("name", "label", "family", "form", "score", "spread", "mark", "p_value"),
+    *("estimate", "estimate_error", "seconds", "reference"),
+)
+
+
+def score_csv(part: ScoreTable) -> str:
+    """Write a table as CSV: every digit, one column for each chosen setting.
+
+    >>> print(score_csv(ScoreTable("", [Score("log", 0.5)])).splitlines()[1])
+    log,,,,0.5,,,,,,,no
+    """
+    settings = list(dict.fromkeys(name for row in part.rows for name in row.chosen))
+    rows = [
+        [*(getattr(row, name) for name in _FIELDS), *map(row.chosen.get, settings)]
+        for row in _ordered(part)
+    ]
+    return Table([*_FIELDS, *settings], rows).csv()
 
 
 def _ordered(table: ScoreTable) -> list[Score]:

@@ -89,6 +89,23 @@ each(all("[data-toggle]"), (button) => {
   button.addEventListener("mouseleave", over(false));
 });
 
+function copy(button, source) {
+  const was = button.textContent;
+  const done = () => {
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = was; }, 1500);
+  };
+  const byHand = () => {
+    source.hidden = false;
+    source.select();
+    document.execCommand("copy");
+    source.hidden = true;
+    done();
+  };
+  if (navigator.clipboard) navigator.clipboard.writeText(source.value).then(done, byHand);
+  else byHand();
+}
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
@@ -103,7 +120,8 @@ document.addEventListener("click", (event) => {
     button.setAttribute("aria-pressed", !pressed);
     button.textContent = pressed ? "Open all rows" : "Close all rows";
     each(all("details", document.getElementById(open)), (row) => { row.open = !pressed; });
-  } else if (button.dataset.all) choose(figure, () => true);
+  } else if (button.dataset.copy) copy(button, document.getElementById(button.dataset.copy));
+  else if (button.dataset.all) choose(figure, () => true);
   else if (button.dataset.none) choose(figure, () => false);
   else if (button.dataset.reset) choose(figure, (other) => other.dataset.first === "true");
 });
