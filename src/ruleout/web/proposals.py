@@ -18,6 +18,8 @@ from ruleout.labels import size_law
 from ruleout.labels.errors import LabelError
 from ruleout.web.entities import Settings
 
+_GOLD = 1  # tells the draw of "gold or not" from every other draw
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -39,8 +41,9 @@ class Proposer:
     ('released, at most 2', True, True)
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, secret: int = 0) -> None:
         self._settings = settings
+        self._key = (secret, settings.seed)
         self._k = len(settings.classes)
         self._law = capped_law(settings.law, self._k, settings.cap)
         cumulated = size_law(self._law, self._k).cumsum()
@@ -50,12 +53,16 @@ class Proposer:
 
     def proposal(self, item: int, round: int, gold: int | None = None) -> Proposal:  # noqa: A002
         """Draw the set for a round of an item; with `gold`, half of them hold that class."""
-        seed = _seed(self._settings.seed, item, round)
+        seed = _seed(*self._key, item, round)
         if self._settings.mode == "rule-out":
             return Proposal((), "", seed)
         if gold is not None:
             return Proposal(self._balanced(gold, seed), f"{self._name}, gold half the time", seed)
         return Proposal(self._drawn(seed), self._name, seed)
+
+    def is_gold(self, user: int, last: int) -> bool:
+        """Tell whether the question after the annotator's last one is a gold one."""
+        return chance(*self._key, _GOLD, user, last) < self._settings.gold_rate
 
     def _drawn(self, seed: int) -> tuple[int, ...]:
         """Draw what :func:`ruleout.labels.propose` draws for one set, with less around it."""

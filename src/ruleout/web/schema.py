@@ -96,11 +96,11 @@ def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Inde
     return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
-#: One row: the settings, as JSON.
+#: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one.
 project = Table(
     "project", METADATA,
     Column("id", Integer, CheckConstraint("id = 1", name="one"), primary_key=True),
-    _words("settings"), _moment("created"),
+    _words("settings"), _moment("created"), Column("secret", BigInteger),
 )  # fmt: skip
 
 #: `folded` is the name without case and look-alike forms, so that no two people look the same;
@@ -128,13 +128,22 @@ sessions = Table(
     Column("expires", Moment, nullable=False, index=True), _whole("seconds"),
 )  # fmt: skip
 
-#: `place` is the position in the project's shuffled order.
+#: Who let somebody in or out; `by` is NULL for the command line.
+events = Table(
+    "events", METADATA,
+    Column("number", Integer, primary_key=True), _moment("at"),
+    Column("by", Integer, ForeignKey("users.id")), _words("action"),
+    _whole("user", ForeignKey("users.id")),
+)  # fmt: skip
+
+#: `id` is drawn by lot, `position` is the order in which items were given, `place` that of asking.
 items = Table(
     "items", METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
     _words("name", unique=True), _words("kind"), _words("path", nullable=True),
     _words("text", nullable=True), _words("cells"), _words("sha256"),
     Column("gold", Integer), Column("place", Integer, nullable=False, unique=True),
+    Column("position", Integer),
 )  # fmt: skip
 
 #: What was asked of whom.

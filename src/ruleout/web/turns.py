@@ -37,13 +37,12 @@ from ruleout.web.entities import (
     Turn,
     TurnRequest,
 )
-from ruleout.web.proposals import Proposer, chance
+from ruleout.web.proposals import Proposer
 from ruleout.web.schema import answers, key, questions, undone
 
 _LONGEST_ID = 100  # characters of a reply's id
 _RESERVED = "import-"  # so that no reply can stand in for an answer that is yet to be imported
 _KINDS = {"propose": ("yes", "no", "skip", "which"), "rule-out": ("excluded", "skip")}
-_GOLD = 1  # tells the draw of "gold or not" from every other draw
 _NOTHING = Receipt(id="", status="nothing")
 
 
@@ -383,12 +382,12 @@ class _Gold:
     """The gold questions of annotators whose next one is to be gold."""
 
     def __init__(self, wave: _Wave, wanting: Sequence[_Seat]) -> None:
-        rows, settings = wave._rows, wave._settings
+        rows = wave._rows
         users, now = [seat.user for seat in wanting], max(seat.now for seat in wanting)
         last = {row.user: row.last for row in rows(queries.LAST_QUESTIONS, users=users)}
         due = [
             seat.user for seat in wanting if not seat.no_gold
-            and chance(settings.seed, _GOLD, seat.user, last.get(seat.user, 0)) < settings.gold_rate
+            and wave._proposer.is_gold(seat.user, last.get(seat.user, 0))
         ]  # fmt: skip
         found = rows(queries.GOLD_ITEMS, users=due)
         self._item = {row.user: row.item for row in found if row.item is not None}
