@@ -51,7 +51,7 @@ def test_the_page_of_a_report_ships() -> None:
         "web/pages/team.html",
         "web/static/label.js",
         "web/static/style.css",
-        "web/migrations/step_0002.py",
+        "web/migrations/step_0003.py",
         "learning/study.csv",
         "training/fused_adam.cu",
         "training/mlp_backward.cu",

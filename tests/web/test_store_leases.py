@@ -81,6 +81,20 @@ def test_what_a_disabled_user_had_open_goes_to_others_at_once(make: Make) -> Non
     assert len(store.next(bob, 1, at(1))) == 1
 
 
+def test_a_page_that_nobody_sits_at_keeps_no_questions_from_others(make: Make) -> None:
+    store = make(4, lease_seconds=600)
+    ann, bob = store.add_user("Ann"), store.add_user("Bob")
+    first = store.next(ann, 4, at(0))
+    store.answer(ann, said("no", first[0].id), at(1000))
+    for now in range(1000, 30_000, 150):  # as the page asks by itself
+        held = store.next(ann, 3, at(now))
+    assert [one.id for one in held] == [one.id for one in first[1:]]
+    assert max(one.expires for one in held) <= at(1000 + 3600 + 600)
+    hers = store.turn(ann, said("no", held[0].id), 2, at(30_000))  # she is back
+    assert {one.expires for one in hers.questions} == {at(30_600)}
+    assert len(store.next(bob, 3, at(30_601))) == 2
+
+
 # ---------------------------------------------------------------------- clocks
 
 
@@ -132,7 +146,8 @@ def test_a_gold_item_is_asked_of_everybody_once(make: Make) -> None:
     gold = [(row.item, row.user_name) for row in counted(store) if row.gold]
     assert len(gold) == len(set(gold)) == 12
     rounds = sorted((row.item, row.round) for row in counted(store) if row.gold)
-    assert rounds == [(item, number) for item in (1, 2, 3) for number in range(4)]
+    items = sorted(number for number, item in store.items() if item.gold is not None)
+    assert rounds == [(item, number) for item in items for number in range(4)]
 
 
 def test_a_project_of_gold_alone_is_finished_too(make: Make) -> None:

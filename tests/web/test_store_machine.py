@@ -15,7 +15,7 @@ from web.made import at, counted, make_items, said
 
 from ruleout.web import Question, Settings, Store, User
 
-PEOPLE, LEASE = 3, 100
+PEOPLE, LEASE, ABSENCE = 3, 100, 3600
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Slot:
     holder: int | None = None
     question: int | None = None
     expires: float = 0
+    given: float = 0
     answer: str | None = None
 
     def free(self, now: float) -> bool:
@@ -83,6 +84,8 @@ class Machine(RuleBasedStateMachine):
         self.model = Model({place: Slot() for place in places})
         self.asked: list[Question] = []
         self.now = 0.0
+        self.signs: dict[int, float] = {}  # when somebody sent something last
+        self.given: dict[int, float] = {}  # when a question was asked first
 
     @rule(seconds=st.sampled_from([99, 100, 3600, -3600]))
     def wait(self, seconds: float) -> None:
@@ -98,7 +101,8 @@ class Machine(RuleBasedStateMachine):
         found = self.store.next(user, count, at(self.now))
         assert [q.id for q in found[: len(mine)]] == [number for number, _ in mine]
         for _, slot in mine:
-            if slot.expires <= self.now:
+            sign = max(slot.given, self.signs.get(user, slot.given))
+            if slot.expires <= self.now and self.now - sign <= ABSENCE:
                 slot.expires = self.now + LEASE
         for question in found[len(mine) :]:
             self._handed_out(user, question)
@@ -111,6 +115,7 @@ class Machine(RuleBasedStateMachine):
         slot = self.model.slots[place]
         slot.holder, slot.question = user, question.id
         slot.expires = self.now + LEASE
+        slot.given = self.given.setdefault(question.id, self.now)
         assert question.expires == at(slot.expires)
         if question.id not in {q.id for q in self.asked}:
             self.asked.append(question)
@@ -124,6 +129,7 @@ class Machine(RuleBasedStateMachine):
         slot = self.model.slots[question.item, question.round]
         late = slot.question != question.id or slot.answer is not None
         reply = said(kind, question.id)
+        self.signs[question.user] = self.now
         for _ in range(2):
             receipt = self.store.answer(question.user, reply, at(self.now))
             assert receipt.status == ("late" if late else "recorded")
@@ -141,6 +147,7 @@ class Machine(RuleBasedStateMachine):
         user = self.people[who].id
         stands = [s for s in self.model.said if s.user == user and not s.late and not s.undone]
         receipt = self.store.answer(user, said("undo"), at(self.now))
+        self.signs[user] = self.now
         if not stands:
             assert receipt.status == "nothing"
             return
@@ -150,6 +157,7 @@ class Machine(RuleBasedStateMachine):
         slot = last.slot
         if slot.answer == last.id or (last.kind == "skip" and slot.question is None):
             slot.answer, slot.holder, slot.question = None, user, last.question
+            slot.given = self.given[last.question]
             slot.expires = self.now + LEASE
 
     @invariant()

@@ -5,6 +5,7 @@
 
 from ruleout.web.entities import (
     Brought,
+    Event,
     Item,
     LogRow,
     Question,
@@ -22,6 +23,7 @@ from ruleout.web.store import Store
 
 __all__ = [
     "Brought",
+    "Event",
     "Item",
     "LogRow",
     "Progress",

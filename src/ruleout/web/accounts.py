@@ -20,8 +20,8 @@ from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
 from ruleout.web.database import Database
-from ruleout.web.entities import RefusedError, Role, User
-from ruleout.web.schema import Moment, invites, key, sessions, slots, users
+from ruleout.web.entities import Event, RefusedError, Role, User
+from ruleout.web.schema import Moment, events, invites, key, sessions, slots, users
 
 #: The longest name, in characters.
 LONGEST_NAME = 64
@@ -54,10 +54,20 @@ class Accounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add_user(self, name: str, role: Role = "annotator", now: datetime | None = None) -> User:
-        """Add somebody; no two names may look alike."""
+    def add_user(
+        self,
+        name: str,
+        role: Role = "annotator",
+        now: datetime | None = None,
+        *,
+        by: User | None = None,
+    ) -> User:
+        """Add somebody; no two names may look alike. `by` is who does it, if not the shell."""
+        at = moment(now)
         with self._database.writing() as db:
-            return add_user(db, name, role, moment(now))
+            user = add_user(db, name, role, at)
+            _note(db, at, by, "added", user)
+            return user
 
     def users(self) -> list[User]:
         """Return everybody, in the order of adding."""
@@ -69,7 +79,14 @@ class Accounts:
         with self._database.reading() as db:
             return _by_name(db, name)
 
-    def disable(self, name: str, disabled: bool = True, now: datetime | None = None) -> User:
+    def disable(
+        self,
+        name: str,
+        disabled: bool = True,
+        now: datetime | None = None,
+        *,
+        by: User | None = None,
+    ) -> User:
         """Let somebody in no more (or again).
 
         Their sessions and invites end, and their open questions may go to others.
@@ -83,12 +100,32 @@ class Accounts:
                 db.execute(update(slots).where(*mine).values(expires=at))
                 for table in (sessions, invites):
                     db.execute(delete(table).where(table.c.user == user.id))
+            _note(db, at, by, "closed" if disabled else "opened", user)
         return User(id=user.id, name=user.name, role=user.role, disabled=disabled)
+
+    def events(self) -> list[Event]:
+        """Return who let whom in or out, in the order of time."""
+        names = users.alias(), users.alias()
+        query = (
+            select(events.c.at, events.c.action, names[0].c.name.label("by"), names[1].c.name)
+            .outerjoin(names[0], events.c.by == names[0].c.id)
+            .join(names[1], events.c.user == names[1].c.id)
+            .order_by(events.c.number)
+        )
+        with self._database.reading() as db:
+            rows = db.execute(query).all()
+        return [Event(at=row.at, by=row.by, action=row.action, user=row.name) for row in rows]
 
     # ------------------------------------------------------------------ invites and passwords
 
     def invite(
-        self, name: str, role: Role = "annotator", *, days: float = 7, now: datetime | None = None
+        self,
+        name: str,
+        role: Role = "annotator",
+        *,
+        days: float = 7,
+        now: datetime | None = None,
+        by: User | None = None,
     ) -> str:
         """Return a token with which somebody may choose a password, for the first time or anew.
 
@@ -102,11 +139,12 @@ class Accounts:
             if user.disabled:
                 problem = f"the account of {brief(user.name)} is closed"
                 raise RefusedError(problem, "open it again first", reason="foreign")
-            lock_user(db, user.id)
+            row = lock_user(db, user.id)
             if user.role != role:
                 problem = f"{brief(user.name)} has the role {user.role!r}"
                 raise RefusedError(problem, "invite them in that role", reason="conflict")
             db.execute(delete(invites).where(invites.c.user == user.id))
+            _note(db, at, by, "invited" if row.password is None else "reset", user)
             return _new_token(db, invites, user=user.id, expires=at + timedelta(days=days))
 
     def invited(self, token: str, now: datetime | None = None) -> User | None:
@@ -116,8 +154,9 @@ class Accounts:
 
     def accept(self, token: str, password_hash: str, now: datetime | None = None) -> User:
         """Use an invite up: keep the hash of the password, end all sessions of the user."""
+        at = moment(now)
         with self._database.writing() as db:
-            user = _invited(db, token, moment(now))
+            user = _invited(db, token, at)
             if user is not None:  # locked before the invite, as everywhere: else two wait for ever
                 lock_user(db, user.id)
             mine = delete(invites).where(invites.c.token == _digest(token))
@@ -127,6 +166,7 @@ class Accounts:
             hers = update(users).where(users.c.id == user.id)
             db.execute(hers.values(password=password_hash))
             db.execute(delete(sessions).where(sessions.c.user == user.id))
+            _note(db, at, user, "accepted", user)
             return user
 
     def password(self, name: str) -> tuple[User, str | None] | None:
@@ -291,6 +331,11 @@ def allowed(row: Row[Any] | None, user: int) -> Row[Any]:
         problem = f"the account of {brief(row.name)} is closed"
         raise RefusedError(problem, "ask the lead of the project", reason="foreign")
     return row
+
+
+def _note(db: Connection, at: datetime, by: User | None, action: str, user: User) -> None:
+    row = {"at": at, "by": by and by.id, "action": action, "user": user.id}
+    db.execute(insert(events).values(row))
 
 
 def _user(row: Row[Any]) -> User:

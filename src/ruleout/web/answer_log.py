@@ -319,7 +319,9 @@ def read(db: Connection, classes: tuple[str, ...] = ()) -> AnswerLog:
     raw = db.execute(_QUERY).all()
     cells = dict(zip(_CELLS, zip(*raw, strict=True) if raw else [()] * len(_CELLS), strict=True))
     people = db.execute(select(users.c.id, users.c.name).order_by(users.c.id)).all()
-    things = db.execute(select(items.c.id, items.c.name, items.c.gold).order_by(items.c.id)).all()
+    things = db.execute(
+        select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
+    ).all()
     return from_cells(
         cells, classes, [tuple(one) for one in people], [tuple(one) for one in things]
     )
@@ -331,7 +333,7 @@ def from_cells(
     people: Sequence[tuple[Any, ...]],
     things: Sequence[tuple[Any, ...]],
 ) -> AnswerLog:
-    """Make columns of numbers; users are (id, name) and items (id, name, class or None) by id."""
+    """Make columns of numbers; users are (id, name) and items (id, name, class or None)."""
     both = [*cells["proposed"], *cells["excluded"]]
     places: dict[str, int] = {}
     used = _whole([places.setdefault(text, len(places)) for text in both])
@@ -347,8 +349,8 @@ def from_cells(
         gold_class=_whole([code for *_, code in things]),
         sets=tuple(tuple(json.loads(text)) for text in places),
         number=_whole(cells["number"]),
-        user=np.searchsorted(_whole([number for number, _ in people]), _whole(cells["user"])),
-        item=np.searchsorted(_whole([number for number, *_ in things]), _whole(cells["item"])),
+        user=_places([number for number, _ in people], cells["user"]),
+        item=_places([number for number, *_ in things], cells["item"]),
         round=_whole(cells["round"]),
         kind=kind,
         proposed=used[:n],
@@ -362,6 +364,12 @@ def from_cells(
         imported=np.array([law == IMPORTED for law in cells["law"]], np.bool_),
         cells=cells,
     )
+
+
+def _places(numbers: Sequence[int], asked: Sequence[int]) -> Whole:
+    """Return where each is among the numbers, which come in any order."""
+    order = np.argsort(_whole(numbers))
+    return order[np.searchsorted(_whole(numbers), _whole(asked), sorter=order)]
 
 
 def _whole(values: Sequence[int | None]) -> Whole:

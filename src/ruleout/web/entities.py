@@ -50,7 +50,7 @@ class Settings:
     ask_which
         Whether "which one?" is asked after a yes.
     seed
-        Of the proposals and the order of items.
+        Of the proposals, beside the project's own secret.
     """
 
     classes: tuple[str, ...]
@@ -89,6 +89,16 @@ class User:
     name: str
     role: Role
     disabled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Who let somebody in or out; `by` is None for the command line."""
+
+    at: datetime
+    by: str | None
+    action: Literal["added", "invited", "reset", "accepted", "closed", "opened"]
+    user: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,6 +164,13 @@ _free = slots.c.question.is_(None)
 _expired = and_(slots.c.question.is_not(None), slots.c.answer.is_(None), slots.c.expires <= _now)
 FREE, EXPIRED = _rounds(_free), _rounds(_expired)
 
+_latest = select(_mine.c.received).where(_mine.c.user == users.c.id)
+_latest = _latest.order_by(_mine.c.number.desc()).limit(1).correlate(users)
+
+#: When each annotator sent something last.
+LAST_SIGNS = select(users.c.id.label("user"), _latest.scalar_subquery().label("at")).where(
+    users.c.id.in_(_any_of("users"))
+)
 LAST_QUESTIONS = (
     select(questions.c.user, func.max(questions.c.id).label("last"))
     .where(questions.c.user.in_(_any_of("users")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -82,9 +83,9 @@ class Store(Accounts):
         super().__init__(database)
         self._settings = settings
         with database.looking() as db:
-            made = db.execute(select(project.c.created)).scalar_one()
+            made, secret = db.execute(select(project.c.created, project.c.secret)).one()
         self._identity = hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
-        self._proposer = Proposer(settings)
+        self._proposer = Proposer(settings, secret)
 
     @classmethod
     def create(cls, url: str, settings: Settings, items: Iterable[Item]) -> Store:
@@ -206,10 +207,10 @@ class Store(Accounts):
             return progress(db, self._settings, None if user is None else number_of(user))
 
     def items(self, first: int = 1, last: int | None = None) -> Iterator[tuple[int, Item]]:
-        """Yield the items with their numbers, in the order they were given."""
-        query = select(items).where(items.c.id >= first).order_by(items.c.id)
+        """Yield the items with their numbers, in the order they were given, from some on."""
+        query = select(items).where(items.c.position >= first).order_by(items.c.position)
         if last is not None:
-            query = query.where(items.c.id <= last)
+            query = query.where(items.c.position <= last)
         with self._database.reading() as db:
             for row in db.execute(query.execution_options(yield_per=1000)):
                 yield row.id, _item(row)
@@ -285,13 +286,15 @@ def write_project(db: Connection, settings: Settings, given: Iterable[Item], now
     every = list(given)
     _check_settings(settings)
     _check_items(every, len(settings.classes))
-    text = json.dumps(asdict(settings))
-    db.execute(insert(project).values(id=1, settings=text, created=now))
+    text, secret = json.dumps(asdict(settings)), new_secret()
+    db.execute(insert(project).values(id=1, settings=text, created=now, secret=secret))
+    # Annotators see the numbers, and the order of asking: neither may tell which file it is.
+    numbers = np.random.default_rng(secret).permutation(len(every))
     places = np.random.default_rng(settings.seed).permutation(len(every))
     rows = [
-        {**vars(one), "id": n + 1, "cells": json.dumps(dict(one.cells), default=str),
-         "place": int(places[n])}
-        for n, one in enumerate(every)
+        {**vars(one), "id": int(number) + 1, "cells": json.dumps(dict(one.cells), default=str),
+         "place": int(places[number]), "position": position}
+        for position, (one, number) in enumerate(zip(every, numbers, strict=True), 1)
     ]  # fmt: skip
     db.execute(insert(items), rows)
     rounds = [
@@ -300,6 +303,11 @@ def write_project(db: Connection, settings: Settings, given: Iterable[Item], now
         for row in rows for n in range(settings.rounds)
     ]  # fmt: skip
     db.execute(insert(slots), rounds)
+
+
+def new_secret() -> int:
+    """Return what nobody can guess: it goes into the numbers of items and into every draw."""
+    return secrets.randbits(63)
 
 
 def _read_settings(db: Connection) -> Settings:

@@ -43,6 +43,7 @@ from ruleout.web.schema import answers, key, questions, undone
 _LONGEST_ID = 100  # characters of a reply's id
 _RESERVED = "import-"  # so that no reply can stand in for an answer that is yet to be imported
 _KINDS = {"propose": ("yes", "no", "skip", "which"), "rule-out": ("excluded", "skip")}
+_LONGEST_ABSENCE = timedelta(hours=1)  # or two leases, after the last sign of an annotator
 _NOTHING = Receipt(id="", status="nothing")
 
 
@@ -87,6 +88,7 @@ class _Seat:
 
     request: TurnRequest
     open: dict[int, Question] = field(default_factory=dict)
+    given: dict[int, datetime] = field(default_factory=dict)  # when each of them was asked first
     receipt: Receipt = _NOTHING
     refused: RefusedError | None = None
     no_gold: bool = False
@@ -135,6 +137,7 @@ class _Wave:
         by_user = {seat.user: seat for seat in self._seats}
         for row in self._rows(queries.OPEN, users=sorted(by_user)):
             by_user[row.user].open[row.id] = _question(row._mapping, row.expires)
+            by_user[row.user].given[row.id] = row.given
         self._answer()
         self._ask()
         self._write()
@@ -303,14 +306,26 @@ class _Wave:
         seat.open[row["id"]] = _question(row, self._until(seat))
 
     def _ask(self) -> None:
-        for seat in self._seats:
-            for asked in seat.turn.questions if seat.refused is None else ():
-                if asked.expires <= seat.now:  # it begins anew
-                    self._lease(seat, asked, vars(asked))
+        self._renew()
         for search in (queries.FREE, queries.EXPIRED):
             wanting = [seat for seat in self._seats if seat.missing]
             while wanting:
                 wanting = self._give(search, wanting)
+
+    def _renew(self) -> None:
+        """Begin leases anew that ran out, unless nobody is there: a page asks by itself."""
+        over = [
+            (seat, one) for seat in self._seats if seat.refused is None
+            for one in seat.turn.questions if one.expires <= seat.now
+        ]  # fmt: skip
+        quiet = sorted({seat.user for seat, _ in over if seat.request.reply is None})
+        last = {row.user: row.at for row in self._rows(queries.LAST_SIGNS, users=quiet) if row.at}
+        longest = max(_LONGEST_ABSENCE, 2 * timedelta(seconds=self._settings.lease_seconds))
+        for seat, asked in over:
+            given = seat.given.get(asked.id, seat.now)
+            sign = seat.now if seat.request.reply else max(given, last.get(seat.user, given))
+            if seat.now - sign <= longest:
+                self._lease(seat, asked, vars(asked))
 
     def _give(self, search: Select[Any], wanting: list[_Seat]) -> list[_Seat]:
         """Hand questions out; return who should try again.

@@ -45,7 +45,7 @@ class TeamApi:
         if role not in ("annotator", "lead"):
             raise ProblemError("invalid", "there is no such role; choose annotator or lead")
         try:
-            token = self._store.invite(name, cast(Role, role), now=self._now())
+            token = self._store.invite(name, cast(Role, role), now=self._now(), by=call.person)
         except RefusedError as error:
             return self._refused(call, error)
         _note(call, f"made an invite link ({role}) for", name)
@@ -60,7 +60,7 @@ class TeamApi:
             if disabled == "1" and self._store.user(name).id == call.person.id:
                 remedy = "ask another lead"
                 raise RefusedError("this would lock you out", remedy, reason="conflict")
-            self._store.disable(name, disabled == "1", self._now())
+            self._store.disable(name, disabled == "1", self._now(), by=call.person)
         except RefusedError as error:
             return self._refused(call, error)
         _note(call, f"{'closed' if disabled == '1' else 'opened'} the account of", name)
