@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -28,3 +28,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
         report.outcome = "failed"
         report.longrepr = f"skipped, but RULEOUT_STRICT=1: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_secret() -> Iterator[None]:
+    """Have all labelling projects draw the same, so that tests of chance repeat themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ruleout.web.store.new_secret", lambda: 2026)
+        yield

@@ -26,7 +26,8 @@ def contradicting(folder: Path) -> Path:
         store = project.store
         for name, excluded in (("Ann", (0, 1)), ("Bob", (2, 3))):
             user = store.add_user(name)
-            first = next(one for one in store.next(user, 6) if one.item == 1)
+            number = next(store.items())[0]
+            first = next(one for one in store.next(user, 6) if one.item == number)
             reply = Reply(id=name, kind="excluded", question=first.id, excluded=excluded)
             store.answer(user, reply)
     return place

@@ -17,7 +17,6 @@ from web.made import Make, make_items
 from web.servers import MEMORY, QUICK, Server, install, programs, server
 
 from ruleout.web import Item, Settings, Store, database
-from ruleout.web import store as store_module
 
 #: Whose tests run on PostgreSQL in the default tier: locks, batches, plans, old schemas.
 ON_BOTH = ("test_store_batches", "test_store_races", "test_store_schema", "test_store_upgrade")
@@ -57,14 +56,6 @@ def migrate_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "climb", again)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def same_secret() -> Iterator[None]:
-    """Have every project draw the same: tests of chance come out the same each time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "new_secret", lambda: 2026)
         yield
 
 

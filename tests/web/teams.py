@@ -87,7 +87,7 @@ def label(
     """Let the team answer every round of a share of the items, and all tests; return the truth."""
     rng, truth, k = np.random.default_rng(seed), truth_of(store), len(store.settings.classes)
     users = [store.add_user(one.name, now=START) for one in team]
-    items = [item for _, item in store.items()]
+    numbers, items = zip(*store.items(), strict=True)
     tests = [n for n, one in enumerate(items) if one.gold is not None and store.settings.gold_rate]
     others = [n for n in range(int(share * len(items))) if n not in set(tests)]
     plan = [(n, r, (n + r) % len(team)) for r in range(store.settings.rounds) for n in others]
@@ -111,7 +111,7 @@ def label(
         proposed = tuple(int(code) for code in np.flatnonzero(mask))
         person = users[who].id
         asked.append({
-            "id": number, "item": item + 1, "user": person, "round": round_, "mode": "propose",
+            "id": number, "item": numbers[item], "user": person, "round": round_, "mode": "propose",
             "proposed": proposed, "size": len(proposed), "law": store.settings.law,
             "seed": number, "gold": gold, "given": when,
         })  # fmt: skip

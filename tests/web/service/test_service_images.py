@@ -80,8 +80,9 @@ def test_a_large_image_is_sent_in_pieces_and_a_larger_one_not(make_site: MakeSit
     large = PNG + bytes(4_000_000)
     (site.images / "large.png").write_bytes(large)
     (site.images / "larger.png").write_bytes(PNG + bytes(5_000_000))
-    assert lead.get("/items/1").content == large
-    assert lead.get("/items/2").status_code == 404
+    (first, _), (second, _) = site.store.items()
+    assert lead.get(f"/items/{first}").content == large
+    assert lead.get(f"/items/{second}").status_code == 404
 
 
 def test_who_has_the_image_is_told_so(make_site: MakeSite) -> None:
@@ -104,8 +105,8 @@ def test_an_image_that_was_replaced_is_not_shown(make_site: MakeSite) -> None:
     ]
     site = make_site(items=items)
     lead = site.login("Lea", "lead")
-    for number, (name, right) in enumerate([("a.png", PNG), ("b.png", large)], 1):
-        file = site.images / name
+    for (number, item), right in zip(site.store.items(), (PNG, large), strict=True):
+        file = site.images / str(item.path)
         file.write_bytes(right)
         assert lead.get(f"/items/{number}").content == right
         assert lead.get(f"/items/{number}").content == right
