@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from ruleout.datasets.data_files import DataFile
 from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import brief
+
+Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 class Entry(ABC):
@@ -55,6 +57,26 @@ class Entry(ABC):
     @abstractmethod
     def load(self, name: str, root: Path) -> Dataset:
         """Read the files under `root`; those that are absent are downloaded."""
+
+    def _made(
+        self,
+        name: str,
+        train: Rows,
+        shape: tuple[int, ...],
+        test: Rows | None = None,
+        classes: tuple[ClassName, ...] = (),
+    ) -> Dataset:
+        x_test, y_test = test or (None, None)
+        return Dataset(
+            name=name,
+            x_train=train[0],
+            y_train=train[1],
+            x_test=x_test,
+            y_test=y_test,
+            classes=classes or self.classes,
+            shape=shape,
+            source=self.source,
+        )
 
     def fetch(self, root: Path) -> None:
         """Download what is absent, and check all."""
@@ -95,16 +117,9 @@ class IdxSet(Entry):
     def load(self, name: str, root: Path) -> Dataset:
         y_train = self._labels(self.train_labels, root)  # the small files first: they fail sooner
         y_test = self._labels(self.test_labels, root)
-        return Dataset(
-            name=name,
-            x_train=_pixels(self.train_images, root),
-            y_train=y_train,
-            x_test=_pixels(self.test_images, root),
-            y_test=y_test,
-            classes=self.classes,
-            shape=(1, *self.train_images.shape[1:]),
-            source=self.source,
-        )
+        train, test = _pixels(self.train_images, root), _pixels(self.test_images, root)
+        shape = (1, *self.train_images.shape[1:])
+        return self._made(name, (train, y_train), shape, (test, y_test))
 
     def _labels(self, entry: DataFile, root: Path) -> NDArray[np.int64]:
         def read(file: Path) -> NDArray[np.uint8]:
@@ -216,18 +231,8 @@ class CifarSet(Entry):
             batches = [read_batch(*pair, len(self.classes)) for pair in pairs]
         else:
             batches = self.archive.obtain(root, self._read_archive)
-        (x_train, y_train), (x_test, y_test) = _split(batches[:-1]), _split(batches[-1:])
         side = round((self.features // 3) ** 0.5)
-        return Dataset(
-            name=name,
-            x_train=x_train,
-            y_train=y_train,
-            x_test=x_test,
-            y_test=y_test,
-            classes=self.classes,
-            shape=(3, side, side),
-            source=self.source,
-        )
+        return self._made(name, _split(batches[:-1]), (3, side, side), _split(batches[-1:]))
 
     def present(self, root: Path) -> tuple[tuple[Path, ...], int]:
         files = self._unpacked(root)
@@ -273,7 +278,7 @@ def _records(data: bytes, entry: DataFile, k: int) -> Records:
     return records
 
 
-def _split(batches: list[Records]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _split(batches: list[Records]) -> Rows:
     count, values = sum(map(len, batches)), batches[0].shape[1] - 1
     x, done = np.empty((count, 3, values // 3), np.float32), 0
     for batch in batches:
@@ -337,14 +342,7 @@ class TableSet(Entry):
 
     def load(self, name: str, root: Path) -> Dataset:
         x, y = self.file.obtain(root, lambda file: read_delimited(file, self))
-        return Dataset(
-            name=name,
-            x_train=x,
-            y_train=y,
-            classes=self.classes,
-            shape=x.shape[1:],
-            source=self.source,
-        )
+        return self._made(name, (x, y), x.shape[1:])
 
 
 class _Row(NamedTuple):
@@ -352,7 +350,7 @@ class _Row(NamedTuple):
     cells: list[str]
 
 
-def read_delimited(file: Path, entry: TableSet) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def read_delimited(file: Path, entry: TableSet) -> Rows:
     """Read features and labels from a text table, or from a zip archive with one in it.
 
     Blank lines and KEEL's header, whose lines start with ``@``, are left out.

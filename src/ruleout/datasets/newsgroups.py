@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,9 @@ class NewsSet(Entry):
         place = {label: number for number, label in enumerate(self.classes)}
         folder = root / self.archive.folder
         x = cached_features(documents.texts, documents.sha256, recipe, folder)
-        return Dataset(
-            name=name,
-            x_train=x,
-            y_train=np.array([place[label] for label in documents.labels], np.int64),
-            classes=self.classes,
-            shape=x.shape[1:],
-            source=f"{self.source}; {len(x):,} documents of sha256 {documents.sha256[:12]}….",
-        )
+        y = np.array([place[label] for label in documents.labels], np.int64)
+        source = f"{self.source}; {len(x):,} documents of sha256 {documents.sha256[:12]}…."
+        return replace(self._made(name, (x, y), x.shape[1:]), source=source)
 
     def fetch(self, root: Path) -> None:
         self._documents(root)  # without making their features, which takes a minute

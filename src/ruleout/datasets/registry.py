@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ruleout.datasets.data_files import DataFile, data_root
-from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, TableSet
+from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, Rows, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.datasets.newsgroups import NewsSet
 from ruleout.labels.classes import ClassName, encode
@@ -200,21 +200,11 @@ class LoadedSet(Entry):
                 "let it return a Dataset, (x, y), or (x, y, x_test, y_test)",
             )
         classes = tuple(np.unique(np.asarray(found[1])).tolist())
-        parts = [_flat(x, y, classes) for x, y in zip(found[::2], found[1::2], strict=True)]
-        (x_train, y_train), (x_test, y_test) = (*parts, (None, None))[:2]
-        return Dataset(
-            name=name,
-            x_train=x_train,
-            y_train=y_train,
-            x_test=x_test,
-            y_test=y_test,
-            classes=classes,
-            shape=np.shape(found[0])[1:],
-            source=self.source,
-        )
+        train, *test = (_flat(*pair, classes) for pair in zip(found[::2], found[1::2], strict=True))
+        return self._made(name, train, np.shape(found[0])[1:], *test, classes=classes)
 
 
-def _flat(x: Any, y: Any, classes: tuple[ClassName, ...]) -> tuple[Any, Any]:
+def _flat(x: Any, y: Any, classes: tuple[ClassName, ...]) -> Rows:
     rows = np.asarray(x, np.float32)
     if rows.ndim < 2 or len(rows) != len(y):
         raise DataError(f"x has shape {rows.shape} for {len(y)} labels", "give one row per label")
