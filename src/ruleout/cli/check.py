@@ -45,7 +45,8 @@ def check(
     source.need_sets()
     table = source.table(featureless=True)
     assert table.sets is not None  # asked for above
-    file = table.source if table.source.is_file() else None
+    whole = table.source.is_file() and not skip_bad_rows  # else lines are not known
+    file = table.source if whole else None
     found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)
     if as_json:
         typer.echo(json.dumps(_plain(table, found)))
