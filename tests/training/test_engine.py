@@ -14,14 +14,7 @@ import torch
 from torch import nn
 
 import ruleout as ro
-from ruleout.training import (
-    PAPER_GRID,
-    Stopping,
-    Trial,
-    Watch,
-    configurations,
-    fit_grid,
-)
+from ruleout.training import PAPER_GRID, Stopping, Trial, Watch, configurations, fit_grid
 from ruleout.training.batches import order
 from ruleout.training.stack import Block
 

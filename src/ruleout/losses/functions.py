@@ -125,10 +125,7 @@ def exp_text(logits: Tensor, excluded: Tensor, *, rate: Tensor | None = None) ->
 
 @register("clpl", family="partial-label", paper="Cour et al. 2011")
 def clpl(
-    logits: Tensor,
-    excluded: Tensor,
-    *,
-    psi: Literal["squared-hinge", "logistic"] = "squared-hinge",
+    logits: Tensor, excluded: Tensor, *, psi: Literal["squared-hinge", "logistic"] = "squared-hinge"
 ) -> Tensor:
     r"""Convex partial-label loss, :math:`\Psi(\bar f) + \sum_{y \in \bar Y} \Psi(-f_y)`.
 

@@ -224,10 +224,7 @@ def fit_grid(
 
 
 def _train(
-    run: Run,
-    planned: Plan,
-    saved: Checkpoint | None,
-    progress: Progress | None,
+    run: Run, planned: Plan, saved: Checkpoint | None, progress: Progress | None
 ) -> list[tuple[Block, Trained]]:
     """Train block after block; one that does not fit the memory is cut in two."""
     todo = list(planned.blocks)
