@@ -35,7 +35,7 @@ def test_it_says_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert parts["machine"]["memory"].endswith(" GB")
     assert parts["data"]["folder"] == str(tmp_path)
     assert parts["data"]["writable"] == "yes"
-    assert parts["extras"]["plot"] == "there"
+    assert parts["extras"]["plot"] == "installed"
     assert "dev" not in parts["extras"]
     text = run(app, [])
     assert text.exit_code == 0

@@ -95,7 +95,7 @@ def test_bad_input(tmp_path: Path) -> None:
         ),
         (
             [model, data, "--out", data],
-            f"{data}: this file is to be read and written; give another name",
+            f"{data}: this file would be read and written at once; give another name",
         ),
         ([model, data, "--device", "gpu"], "unknown device 'gpu'; say 'cpu' or 'cuda'"),
     ]

@@ -261,7 +261,7 @@ class Source:
         table = self.table()
         sets = table.sets
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
-            tell(["every row rules out exactly one class; true labels belong into --label"])
+            tell(["every row rules out exactly one class; true labels belong in --label"])
         return table
 
     def training_data(self) -> tuple[Table, Any, Any]:

@@ -41,7 +41,7 @@ def compare(
         typer.Option(help="8 configurations, the paper's 36, or none: the defaults."),
     ] = "small",
     model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
-    trials: Annotated[int, typer.Option(min=1, help="How many trainings of each.")] = 3,
+    trials: Annotated[int, typer.Option(min=1, help="How many times each is trained.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     judge: Annotated[
         str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")
@@ -50,7 +50,7 @@ def compare(
         str, typer.Option(help="What chooses: accuracy, consistency or risk.")
     ] = "accuracy",
     holm: Annotated[
-        bool, typer.Option("--holm", help="Correct the marks for their number.")
+        bool, typer.Option("--holm", help="Correct the marks for the number of tests, by Holm.")
     ] = False,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder for report.html and the tables.")

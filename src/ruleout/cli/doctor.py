@@ -128,7 +128,7 @@ def _extras() -> dict[str, str]:
     for extra, packages in wanted.items():
         missing = [package for package in packages if _version(package) is None]
         install = f"missing {', '.join(missing)}: pip install 'ruleout[{extra}]'"
-        found[extra] = install if missing else "there"
+        found[extra] = install if missing else "installed"
     return found
 
 

@@ -55,7 +55,7 @@ def fit(
         int | None,
         typer.Option(help="Passes over the rows. By default 100, or more where rows are few."),
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 256,
+    batch_size: Annotated[int, typer.Option(help="Rows per step.")] = 256,
     optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
     criterion: Annotated[
         str, typer.Option(help="Choose by accuracy (unbiased), consistency or risk.")

@@ -148,22 +148,27 @@ def init(
         bool, typer.Option("--which", help="After a yes, ask which one it is.")
     ] = False,
     lease: Annotated[
-        float, typer.Option(metavar="MINUTES", help="How long a question waits for who got it.")
+        float,
+        typer.Option(
+            metavar="MINUTES", help="How long a question is kept for the person who got it."
+        ),
     ] = 10.0,
     text: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Of a table: show this column alone, as text."),
+        typer.Option(metavar="COLUMN", help="For a table: show only this column, as text."),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Of a table: what items are called; never shown."),
+        typer.Option(
+            metavar="COLUMN", help="For a table: the column that names the items; never shown."
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Of the questions and the order of items. By default a random one: who knows it "
-            "can tell which questions are gold.",
+            help="Of the questions and the order of items. By default a random one: anyone who "
+            "knows it can tell which questions are gold.",
         ),
     ] = None,
     lead: Annotated[
@@ -178,7 +183,7 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Make a labelling project in a new folder, and a link for who leads it."""
+    """Make a labelling project in a new folder, and a link for its lead."""
     if gold is None and gold_rate:
         raise typer.BadParameter("--gold-rate needs --gold FILE, the items whose class is known")
     if which and mode == "rule-out":
@@ -323,7 +328,7 @@ def serve(
     session_hours: Annotated[
         float,
         typer.Option(
-            metavar="HOURS", min=0.1, max=720, help="A login ends after so long without a click."
+            metavar="HOURS", min=0.1, max=720, help="A login ends after this long without a click."
         ),
     ] = 12.0,
 ) -> None:
@@ -397,12 +402,12 @@ def users(
         typer.Argument(
             metavar="[ACTION]",
             help="list; add: print a link that lets somebody choose a password; invite: a new "
-            "link, also for a forgotten password; close: let somebody in no more; open: let them "
+            "link, also for a forgotten password; close: no longer let somebody in; open: let them "
             "in again.",
         ),
     ] = "list",
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Whom; for all but list.")
+        str | None, typer.Argument(metavar="[NAME]", help="Who; for all but list.")
     ] = None,
     role: Annotated[
         _Role | None, typer.Option(help="With add: annotators label, leads see the team page too.")
@@ -595,7 +600,7 @@ def export(
         ),
     ] = "no",
     form: Annotated[
-        _Form, typer.Option("--format", help="Of the files; with npz, tables are CSV.")
+        _Form, typer.Option("--format", help="What the files are; with npz, tables are CSV.")
     ] = "csv",
     unlabelled: Annotated[
         bool,
@@ -655,8 +660,8 @@ def bring(
     meaning: Annotated[
         _Meaning,
         typer.Option(
-            help="Of a choice in Label Studio: it is this class, it is one of these, or it is "
-            "none of these."
+            help="What a choice in Label Studio means: it is this class, it is one of these, or "
+            "it is none of these."
         ),
     ] = "which",
     control: Annotated[
@@ -788,7 +793,7 @@ def _print_forecast(found: Forecast, progress: Progress) -> None:
     more = max(0, found.questions - progress.answers)
     pace = progress.per_hour
     if not more:
-        typer.echo("So many were answered already.")
+        typer.echo("That many were answered already.")
         return
     time = f", {in_time(3600 * more / pace)} at the pace of the last answers" if pace else ""
     typer.echo(f"That is {_rounded(more)} more than were answered{time}.")
@@ -828,7 +833,7 @@ def _from_study(target: float, labels: int | None) -> None:
     plans = study_plans(target)
     if not plans:
         raise ValueError(
-            "this copy holds no study to plan by; give a project that has some answers"
+            "this copy has no study to plan with; give a project that has some answers"
         )
     if labels is not None:
         typer.echo(f"Where {labels:,} true labels would do, the study's ratios say:")

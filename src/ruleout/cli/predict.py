@@ -117,7 +117,7 @@ def _check_out(out: Path | None, data: Path) -> None:
     if out.suffix.lower() not in _SUFFIXES:
         raise ValueError(f"{out}: unknown file type; use {', '.join(_SUFFIXES)}")
     if out.exists() and data.exists() and out.samefile(data):
-        raise ValueError(f"{out}: this file is to be read and written; give another name")
+        raise ValueError(f"{out}: this file would be read and written at once; give another name")
 
 
 def _answer(table: Table, columns: dict[str, Any], out: Path | None, named: str = "file") -> None:
