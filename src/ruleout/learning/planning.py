@@ -42,7 +42,7 @@ _FLAT = 1e-12  # the scale of a curve that does not fall
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured: so many questions, the accuracy, its standard error."""
+    """What was measured: the number of questions, the accuracy, its standard error."""
 
     questions: float
     accuracy: float
@@ -65,7 +65,7 @@ class Curve:
     power: float
 
     def accuracy(self, questions: float) -> float:
-        """Return the accuracy after so many questions."""
+        """Return the accuracy after this many questions."""
         return round(1 - self.floor - self.scale * math.pow(questions, -self.power), 12)
 
     def questions(self, target: float) -> float:
@@ -191,7 +191,9 @@ def _check(points: Sequence[Point]) -> None:
     for point in points:
         values = (point.questions, point.accuracy, point.error)
         if not all(map(math.isfinite, values)) or point.questions <= 0 or point.error < 0:
-            raise InputError(f"{point} is no measurement", "give finite numbers, questions above 0")
+            raise InputError(
+                f"{point} is not a measurement", "give finite numbers, questions above 0"
+            )
 
 
 # ---------------------------------------------------------------------- from a project
@@ -277,7 +279,7 @@ FILE = Path(__file__).with_name("study.csv")
 
 @dataclass(frozen=True)
 class Measured:
-    """One trial: a data set, a model, a way to learn, so many questions, the test accuracy."""
+    """One trial: a data set, a model, a way to learn, how many questions, the test accuracy."""
 
     data: str
     model: str

@@ -35,7 +35,7 @@ from ruleout.report.svg import (
     tag,
     thin,
     ticks,
-)  # fmt: skip
+)
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import LogRow, Role, Settings, User
@@ -585,29 +585,21 @@ def _classes(sizes: Whole, counts: Whole) -> Test | None:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawView:
-    """Whether proposals were drawn as the law says: counts, tests and pictures."""
+    """Whether proposals were drawn as the law says: tests in words, and pictures."""
 
     draws: int
-    sizes: tuple[tuple[int, int, float], ...]
     sizes_p: float | None
     sizes_says: str
-    classes: tuple[tuple[Name, int, float], ...]
     classes_p: float | None
     classes_says: str
     pictures: Sequence[Markup]
 
 
 def _drawn(drawn: Uniformity, settings: Settings) -> DrawView:
-    sizes = zip(drawn.sizes.tolist(), drawn.sizes_expected.tolist(), strict=True)
-    classes = zip(drawn.classes.tolist(), drawn.classes_expected.tolist(), strict=True)
     return DrawView(
         draws=drawn.draws,
-        sizes=tuple((s, seen, mean) for s, (seen, mean) in enumerate(sizes, 1)),
         sizes_p=drawn.sizes_test.p if drawn.sizes_test else None,
         sizes_says=sentence("sizes", drawn.sizes_test, "the law gives"),
-        classes=tuple(
-            (named(name), *pair) for name, pair in zip(settings.classes, classes, strict=True)
-        ),
         classes_p=drawn.classes_test.p if drawn.classes_test else None,
         classes_says=sentence("classes", drawn.classes_test, "an even draw gives"),
         pictures=(_sizes_picture(drawn), _classes_picture(drawn, settings.classes)),
