@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ruleout.report import Report
 
 Over: TypeAlias = Literal["trials", "rows"]
+Facts: TypeAlias = Mapping[str, object]
 
 _TITLE = "Approaches side by side"
 _LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
@@ -418,11 +419,7 @@ class Comparison:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
 
     def report(
-        self,
-        *,
-        title: str = _TITLE,
-        law: Law | None = None,
-        facts: Mapping[str, object] | None = None,
+        self, *, title: str = _TITLE, law: Law | None = None, facts: Facts | None = None
     ) -> Report:
         """Return a page: table, learning curves, set sizes, reliability, what was contradicted.
 
@@ -439,18 +436,11 @@ class Comparison:
 
         return page(self, title, law, facts or {})
 
-    def write(
-        self,
-        folder: str | Path,
-        *,
-        title: str = _TITLE,
-        law: Law | None = None,
-        facts: Mapping[str, object] | None = None,
-    ) -> Path:
+    def write(self, folder: str | Path, **told: Any) -> Path:
         """Write ``report.html``, ``table.csv``, ``table.md`` and ``results.json``.
 
-        The folder is made if there is none; each file appears whole or not at all. Returns the
-        path of the page.
+        The folder is made if there is none; each file appears whole or not at all. `told` is what
+        :meth:`report` takes. Returns the path of the page.
         """
         from ruleout.report import write
 
@@ -459,7 +449,7 @@ class Comparison:
         self.to_csv(place / "table.csv")
         _save(place / "table.md", self.to_markdown())
         _save(place / "results.json", self.to_json() + "\n")
-        return write(self.report(title=title, law=law, facts=facts), place / "report.html")
+        return write(self.report(**told), place / "report.html")
 
 
 def shown(value: float, error: float, percent: bool) -> str:
