@@ -25,6 +25,7 @@ PHONE: dict[str, Any] = {
 }  # fmt: skip
 DESK: dict[str, Any] = {"viewport": {"width": 1280, "height": 760}}
 DARK = {"color_scheme": "dark"}
+TRUTH: dict[int, str] = {}  # the digit of each item by its number
 THREE: dict[str, Any] = {"ask_which": True, "law": "fixed:3", "cap": 3}
 
 
@@ -52,6 +53,10 @@ def _labelling(
             context = browser.new_context(**options)
             context.add_cookies([site.session("Ann")])  # type: ignore[list-item]
             page = context.new_page()
+            TRUTH.update(
+                (number, DIGITS[load_digits().target[place]])
+                for place, (number, _) in enumerate(site.store.items())
+            )
             page.goto(site.address)
             hands.shown(page)
             yield page
@@ -82,7 +87,7 @@ def _some(page: Page, n: int = 35) -> None:
 def _which(page: Page) -> None:
     """Say "yes" where that is true: the items are the digits of scikit-learn in their order."""
     what = hands.shown(page)
-    while DIGITS[load_digits().target[what.item - 1]] not in what.names:
+    while TRUTH[what.item] not in what.names:
         page.keyboard.press("n")
         what = hands.shown(page, unlike=what.question)
     hands.all_sent(page)
