@@ -84,7 +84,7 @@ def test_unknown_labels_are_named() -> None:
     other.write_text(data.read_text().replace(",zero\n", ",zeroo\n"))
     result = run("evaluate", model, other, "--label", "is")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"ruleout: {other}, row 0, column 'is': unknown class 'zeroo'")
+    assert result.stderr.startswith(f"ruleout: {other}, line 2, column 'is': unknown class 'zeroo'")
 
 
 # ---------------------------------------------------------------------- the figures themselves
