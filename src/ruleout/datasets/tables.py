@@ -600,7 +600,8 @@ def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArra
     )
     if (codes < 0).any():
         bad = np.flatnonzero(codes < 0).tolist()
-        value, where = values[bad[0]], {"row": cells.rows(bad), "column": column}
+        value = values[bad[0]]
+        where: dict[str, Any] = {"row": cells.rows(bad), "column": column}
         if value in (None, ""):
             raise DataError("the cell is empty", "fill in the label or drop the row", **where)
         raise unknown(value, classes, **where)

@@ -343,8 +343,8 @@ def names_in(value: Any, unlabelled: bool = True) -> list[Any]:
 
 def name_places(classes: tuple[ClassName, ...]) -> dict[object, int]:
     """Map class names to their places, whole numbers also as the text that they are in CSV."""
-    texts = {str(name): place for place, name in enumerate(classes)}
-    return {**texts, **{name: place for place, name in enumerate(classes)}}
+    places: dict[object, int] = {str(name): place for place, name in enumerate(classes)}
+    return places | {name: place for place, name in enumerate(classes)}
 
 
 def name_codes(
