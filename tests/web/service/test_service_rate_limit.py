@@ -166,7 +166,7 @@ def test_one_address_does_not_fill_the_line_of_all(site: Site) -> None:
     site.member("Ann")
 
     async def every() -> list[int]:
-        flood = [(f"guess {n}", "wrong", "10.0.0.66") for n in range(150)]
+        flood = [(f"guess {n}", "wrong", "10.0.0.66") for n in range(250)]
         async with asyncio.TaskGroup() as tasks:
             sent = [tasks.create_task(one(*login)) for login in [*flood, (*RIGHT, "10.0.0.1")]]
         return [task.result() for task in sent]
