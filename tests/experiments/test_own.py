@@ -75,7 +75,7 @@ def test_what_cannot_be_registered_or_loaded_is_named(
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_ones_own_runs_in_a_table_beside_log_with_marks(tmp_path: Path, workers: int) -> None:
     specs = plan(
         None,

@@ -270,6 +270,7 @@ def test_the_same_spec_gives_the_same_bits() -> None:
         assert np.array_equal(one.curves[name], other.curves[name])
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of:UserWarning")
 def test_a_configuration_that_diverges_is_not_chosen() -> None:
     of = replace(spec("free-before", **QUICK), grid='{"learning_rate": [1e308, 0.01]}')
     found = run(of)
@@ -280,6 +281,7 @@ def test_a_configuration_that_diverges_is_not_chosen() -> None:
     assert found.oracle[1] == found.configurations[1]
 
 
+@pytest.mark.filterwarnings("ignore:a learning rate of:UserWarning")
 def test_a_grid_that_diverges_altogether_is_an_error() -> None:
     of = replace(spec("free-before", **QUICK), grid='{"learning_rate": [1e308]}')
     with pytest.raises(ValueError, match="no configuration has a finite estimate"):

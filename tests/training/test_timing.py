@@ -83,6 +83,7 @@ def test_a_fit_tells_what_to_expect_with_the_epochs_as_they_will_be_run(
         return 100.0
 
     monkeypatch.setattr("ruleout.estimator.classifier.estimate_seconds", estimate)
+    monkeypatch.setattr("ruleout.estimator.classifier._STEPS", 300)
     told: list[float] = []
     clf = ro.RuleOutClassifier(grid={"learning_rate": [0.1, 0.01]}, random_state=0)
     clf.fit(X[:300], SETS[np.arange(300)], expect=told.append)

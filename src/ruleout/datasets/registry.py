@@ -200,8 +200,9 @@ class LoadedSet(Entry):
                 "let it return a Dataset, (x, y), or (x, y, x_test, y_test)",
             )
         classes = tuple(np.unique(np.asarray(found[1])).tolist())
-        train, *test = (_flat(*pair, classes) for pair in zip(found[::2], found[1::2], strict=True))
-        return self._made(name, train, np.shape(found[0])[1:], *test, classes=classes)
+        test = _flat(found[2], found[3], classes) if len(found) == 4 else None
+        train = _flat(found[0], found[1], classes)
+        return self._made(name, train, np.shape(found[0])[1:], test, classes)
 
 
 def _flat(x: Any, y: Any, classes: tuple[ClassName, ...]) -> Rows:
