@@ -1,4 +1,4 @@
-"""What commands share: errors as one sentence, notes, and the one way to open data."""
+"""What commands share: errors as one sentence, notes, progress, and the one way to open data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
+
 
 #: Packages of the extra ``label``.
 _EXTRA = {"alembic", "argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
@@ -178,6 +179,67 @@ def check_folder(place: Path) -> None:
         place = place.parent
     if not place.is_dir():
         raise ValueError(f"{place}: this is a file; name a folder with --out")
+
+
+Progress: TypeAlias = Callable[[str, float, float], None]
+
+
+class Watch:
+    """What a command calls with a stage, how much of it is done, and how much there is."""
+
+    def __init__(self, show: Progress, say: Callable[[str], None]) -> None:
+        self._show, self.say = show, say
+
+    def __call__(self, stage: str, done: float, total: float) -> None:
+        self._show(stage, done, total)
+
+
+@contextmanager
+def watching(
+    line: Callable[[str, float, float], str] | None = None, *, whole: bool = False
+) -> Iterator[Watch]:
+    """Show progress, one bar for each stage, or a single one of the `whole`.
+
+    Parameters
+    ----------
+    line
+        Writes the line for places that are not a terminal: one for each stage of the whole, or for
+        each quarter of a stage. None: there only what is said is printed.
+    whole
+        Whether all stages count towards one end.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    if not console.is_terminal:
+        seen: set[Any] = set()
+
+        def tell(stage: str, done: float, total: float) -> None:
+            key = stage if whole else (stage, int(4 * done / total))
+            if line is not None and key not in seen:
+                say(line(stage, done, total))
+            seen.add(key)
+
+        yield Watch(tell, say)
+        return
+    from rich import progress as rich
+
+    left = rich.TimeRemainingColumn(elapsed_when_finished=True)
+    columns = ("{task.description:<16}", rich.BarColumn(None), "{task.percentage:3.0f} %", left)
+    with rich.Progress(*columns, console=console, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def show(stage: str, done: float, total: float) -> None:
+            key = "" if whole else stage
+            if key not in tasks:
+                tasks[key] = bar.add_task(stage)
+            bar.update(tasks[key], completed=done, total=total, description=stage)
+
+        yield Watch(show, say)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, friendly
-from ruleout.cli.progress_bar import watching
+from ruleout.cli.common import Source, as_notes, friendly, watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table

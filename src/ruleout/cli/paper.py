@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import check_folder, friendly, parse_names
-from ruleout.cli.progress_bar import watching
+from ruleout.cli.common import check_folder, friendly, parse_names, watching
 
 if TYPE_CHECKING:
     from ruleout.experiments import Ledger, Record, Spec

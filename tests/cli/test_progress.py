@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from ruleout.cli.progress_bar import watching
+from ruleout.cli.common import watching
 
 
 @pytest.fixture
