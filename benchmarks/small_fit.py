@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,7 @@ def sklearns(x: Any, y: Any) -> None:
     MLPClassifier((WIDTH,), random_state=0, **told).fit(x, y)
 
 
-def best_of(turns: int, jobs: dict[str, Callable[[], None]]) -> dict[str, float]:
+def best_of(turns: int, jobs: Mapping[str, Callable[[], None]]) -> dict[str, float]:
     """Return the shortest time of each job in seconds; they take turns, after one to warm up."""
     found = {name: float("inf") for name in jobs}
     for turn in range(turns + 1):
