@@ -94,7 +94,7 @@ def test_schedules_warm_up_clipping_and_full_batches_equal_single_runs(
     sizes: dict[str, Any] = {"hidden": (7,)} if model == "mlp" else {}
     same: dict[str, Any] = {"model": model, "epochs": 3, "batch_size": 8, "optimizer": optimizer}
     same |= {"clip": 0.3, "drop_last": True}
-    ours = {"model_options": sizes, "precision": "float64"}
+    ours: dict[str, Any] = {"model_options": sizes, "precision": "float64"}
     fit = fit_grid(x, trials, grid=EIGHT, schedule="cosine", warmup=1.5, **same, **ours)
     assert fit.state is not None
     assert fit.state.steps.tolist() == [12, 6]

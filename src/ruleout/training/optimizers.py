@@ -216,10 +216,13 @@ def find_pace(
         schedule = SCHEDULES[schedule]
     if not 0 <= warmup <= epochs:
         raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
-    for done in (0.0, 0.5, 1.0) if schedule is not None else ():
-        if not 0 <= (found := float(schedule(done))) < inf:
+    if schedule is None and not warmup:
+        return None
+    for done in (0.0, 0.5, 1.0):
+        found = 1.0 if schedule is None else float(schedule(done))
+        if not 0 <= found < inf:
             raise ValueError(f"the schedule makes {found:g} of {done:g}; return zero or above")
-    return None if schedule is None and not warmup else Pace(schedule, float(warmup), epochs)
+    return Pace(schedule, float(warmup), epochs)
 
 
 # ---------------------------------------------------------------------- plain steps

@@ -191,7 +191,7 @@ class Stack:
             done = self.epoch - 1 + np.minimum(place, own) / own
             pace = self.run.pace.factors(done, done + 1 / own)
         steps = torch.from_numpy(1 + place + self.steps_before)
-        found = rates(self.run.optimizer, steps, *self._speed, pace)
+        found = rates(self.run.optimizer, steps, *self._speed, pace=pace)
         extra = [] if pace is None else [found.shrink]
         table = torch.cat([found.size, found.epsilon, *extra], -1).to(self.dtype)
         table = table.pin_memory() if self.device.type == "cuda" else table
