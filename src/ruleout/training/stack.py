@@ -191,12 +191,13 @@ class Stack:
             done = self.epoch - 1 + np.minimum(place, own) / own
             pace = self.run.pace.factors(done, done + 1 / own)
         steps = torch.from_numpy(1 + place + self.steps_before)
-        found = rates(self.run.optimizer, steps, *self._speed, pace=pace)
+        learning_rate, decay = self._speed
+        found = rates(self.run.optimizer, steps, learning_rate, decay, pace)
         extra = [] if pace is None else [found.shrink]
         table = torch.cat([found.size, found.epsilon, *extra], -1).to(self.dtype)
         table = table.pin_memory() if self.device.type == "cuda" else table
         if self._laid is None:
-            decay, shrink = (v.to(self.device, self.dtype) for v in found[2:])  # the same for all
+            decay, shrink = (v.to(self.device, self.dtype) for v in found[2:])
             self._laid = (torch.empty_like(table, device=self.device), decay, shrink)
         self._laid[0].copy_(table, non_blocking=True)
 
