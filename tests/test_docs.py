@@ -58,6 +58,13 @@ def test_command_reference_is_up_to_date() -> None:
     assert page == _script("commands")["renewed"](page)
 
 
+def test_the_map_of_the_house_is_up_to_date() -> None:
+    """`python docs/house_map.py` writes it."""
+    script, page = _script("house_map"), (ROOT / "docs" / "house.md").read_text()
+    assert page == script["renewed"](page)
+    assert all(script["first_line"](file) for file in script["ROOT"].rglob("*.py"))
+
+
 def test_command_reference_has_every_option() -> None:
     script, page = _script("commands"), (ROOT / "docs" / "cli.md").read_text()
     reference = page[page.index(script["START"]) :]
