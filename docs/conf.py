@@ -25,6 +25,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
@@ -35,6 +36,8 @@ exclude_patterns = [
     "labelling-study.md",
     "reproduction-notes.md",
 ]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be pasted
+copybutton_prompt_is_regexp = True
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = f"ruleout {release}"
