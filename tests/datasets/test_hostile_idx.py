@@ -101,7 +101,9 @@ def test_hostile_file_is_named(tmp_path: Path, content: bytes, problem: str) -> 
     assert str(caught.value) == f"{file}: {problem}; delete it and load again"
 
 
-@pytest.mark.parametrize("content", [GOOD, PACKED, gzip.compress(GOOD, 0)])
+@pytest.mark.parametrize(
+    "content", [GOOD, PACKED, gzip.compress(GOOD, 0)], ids=["plain", "packed", "stored"]
+)
 def test_content_and_not_the_name_says_how_to_read(tmp_path: Path, content: bytes) -> None:
     for name in ("a.gz", "a"):
         (tmp_path / name).write_bytes(content)
@@ -140,7 +142,11 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("content", [BOMB, header(*[2**32 - 1] * 3), gzip.compress(bytes(1 << 26))])
+@pytest.mark.parametrize(
+    "content",
+    [BOMB, header(*[2**32 - 1] * 3), gzip.compress(bytes(1 << 26))],
+    ids=["bomb", "claims", "zeros"],
+)
 def test_hostile_files_take_no_memory(tmp_path: Path, content: bytes) -> None:
     """64 MiB of zeros, or a claim of 2^96 values: less than one MiB is ever held."""
     file = tmp_path / "a.gz"
@@ -154,7 +160,7 @@ def test_hostile_files_take_no_memory(tmp_path: Path, content: bytes) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("good", [GOOD, PACKED])
+@pytest.mark.parametrize("good", [GOOD, PACKED], ids=["plain", "packed"])
 def test_broken_bytes_never_give_another_error(tmp_path: Path, good: bytes) -> None:
     """Cut a good file anywhere, or change a byte: it reads or it raises DataError."""
     file, rng, refused = tmp_path / "a", np.random.default_rng(0), 0
