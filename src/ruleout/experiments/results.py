@@ -79,7 +79,7 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
             list(heads.values()),
             [TableRow(*_named(row), [laid.get((p, row), absent) for p in heads]) for row in rows],
             ours=["" if one is None else _named(one.spec.approach)[1] for one in ours],
-            note=protocol(specs[0].protocol).about,
+            note=protocol(specs[0].protocol).about(specs[0].law),
             name="-".join(filter(None, [table.replace("_", "-"), setting])),
             compared=specs[0].features == "raw" and table != "own",
         ),

@@ -156,15 +156,22 @@ class Protocol:
         Whether the chosen configuration is trained again on all rows, those included that chose.
     forms
         Which form of an approach runs, where it is not the one of that name.
-    about
-        One sentence.
+    source, sizes, differs
+        What it follows, how it draws sizes and what else is its own, as parts of a sentence.
     """
 
     name: str
     law: str
     refit: bool
-    about: str
+    source: str
+    sizes: str
+    differs: str
     forms: Mapping[str, str] = field(default_factory=dict)
+
+    def about(self, law: str = "") -> str:
+        """Say in a sentence what follows the protocol; a law of one size is not the protocol's."""
+        sizes = "" if law.startswith("fixed:") else f"{self.sizes}, "
+        return f"{self.source}: {sizes}{self.differs}."
 
     def runs(self, approach: str) -> str:
         """Return the name of the approach that is trained for a row of the tables.
@@ -184,17 +191,20 @@ PROTOCOLS = {
         law="released",
         refit=True,
         forms=_2019,
-        about="As the authors' code: sizes uniform over all proper sets, LOG and EXP without the "
-        "factor 2, GA, NN and FREE as released in 2019, the choice trained again on all rows.",
+        source="As the authors' code",
+        sizes="sizes uniform over all proper sets",
+        differs="LOG and EXP without the factor 2, GA, NN and FREE as released in 2019, the choice "
+        "trained again on all rows",
     ),
     "text": Protocol(
         "text",
         law="paper",
         refit=False,
         forms={"log": "log-text", "exp": "exp-text"},
-        about="As the paper's text: sizes uniform over the sets without the true class, LOG and "
-        "EXP with the factor 2, GA, NN and FREE as in the theorem, trained on the 90 % that did "
-        "not choose.",
+        source="As the paper's text",
+        sizes="sizes uniform over the sets without the true class",
+        differs="LOG and EXP with the factor 2, GA, NN and FREE as in the theorem, trained on the "
+        "90 % that did not choose",
     ),
 }
 
