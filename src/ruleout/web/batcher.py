@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from asyncio import wrap_future
+from asyncio import CancelledError, Future, Task, get_running_loop
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 A = TypeVar("A")
@@ -17,87 +16,67 @@ LARGEST_BATCH = 64
 
 
 class Batcher(Generic[A, B]):
-    """Collects what is asked for while a batch is being done; that is the next batch.
+    """Collects on an event loop what is asked for while a batch is being done: the next batch.
 
-    Parameters
-    ----------
-    run
-        Does a batch, in the order of arrival: returns what each gets, or an exception to raise
-        there. Where it raises, nobody gets anything.
-    lanes
-        How many batches are done at a time, each in a thread of its own.
+    `run` does a batch in a thread, in the order of arrival, and returns what each gets, or an
+    exception to raise there; where it raises, nobody gets anything. `lanes` batches are done at a
+    time. A batch is closed only when the loop has read all requests that have arrived.
 
-    Examples
-    --------
     >>> import asyncio
-    >>> with Batcher(lambda batch: [n * n for n in batch]) as squares:
-    ...     squares.submit(4).result(), asyncio.run(squares.ask(3))
-    (16, 9)
+    >>> squares = Batcher(lambda batch: [n * n for n in batch])
+    >>> asyncio.run(squares.ask(3))
+    9
     """
 
     def __init__(
         self, run: Callable[[Sequence[A]], Sequence[B | BaseException]], *, lanes: int = 1
     ) -> None:
         self._run = run
-        self._guard = Lock()
         self._waiting: deque[tuple[A, Future[B]]] = deque()
         self._free = lanes
+        self._busy: set[Task[None]] = set()  # kept, or they might be swept up half done
         self._threads = ThreadPoolExecutor(lanes, thread_name_prefix="ruleout-batch")
 
-    def submit(self, asked: A) -> Future[B]:
-        """Queue up; the future gets what comes of it."""
-        future: Future[B] = Future()
-        with self._guard:
-            self._waiting.append((asked, future))
-            begins = self._free > 0
-            self._free -= begins
-        if begins:
-            self._begin()
-        return future
-
     async def ask(self, asked: A) -> B:
-        """Wait on an event loop for what comes of it; who is cancelled holds nobody up."""
-        return await wrap_future(self.submit(asked))
+        """Wait for what comes of it; who is cancelled holds nobody up."""
+        loop = get_running_loop()
+        future: Future[B] = loop.create_future()
+        self._waiting.append((asked, future))
+        if self._free:
+            self._free -= 1
+            lane = loop.create_task(self._work())
+            self._busy.add(lane)
+            lane.add_done_callback(self._busy.discard)
+        return await future
 
-    def close(self) -> None:
-        """End the threads, once all is done that was asked for."""
-        self._threads.shutdown()
-
-    def __enter__(self) -> Batcher[A, B]:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    # ------------------------------------------------------------------ in a lane
-
-    def _begin(self) -> None:
-        try:
-            self._threads.submit(self._work)
-        except RuntimeError as error:  # closed
-            while batch := self._batch():
-                _settle(batch, [error] * len(batch))
-
-    def _work(self) -> None:
+    async def _work(self) -> None:
         """Do batch after batch until nobody waits."""
-        while batch := self._batch():
-            try:
-                _settle(batch, self._run([asked for asked, _ in batch]))
-            except BaseException as error:
-                _settle(batch, [error] * len(batch))
+        try:
+            while self._waiting:
+                count = min(LARGEST_BATCH, len(self._waiting))
+                await self._do([self._waiting.popleft() for _ in range(count)])
+        finally:  # at once, not when the task is told to be done: who asks until then waits
+            self._free += 1
 
-    def _batch(self) -> list[tuple[A, Future[B]]]:
-        with self._guard:
-            if not self._waiting:
-                self._free += 1
-            return [self._waiting.popleft() for _ in range(min(LARGEST_BATCH, len(self._waiting)))]
+    async def _do(self, batch: Sequence[tuple[A, Future[B]]]) -> None:
+        wanted = [asked for asked, _ in batch]
+        try:
+            run = get_running_loop().run_in_executor(self._threads, self._run, wanted)
+            _settle(batch, await run)
+        except BaseException as error:
+            _settle(batch, [error] * len(batch))
+            if not isinstance(error, Exception):
+                raise
 
 
 def _settle(batch: Sequence[tuple[A, Future[B]]], found: Sequence[B | BaseException]) -> None:
+    """Hand over; who was cancelled, as when a browser is gone, wants nothing any more."""
     for (_, future), one in zip(batch, found, strict=True):
-        if future.done() or not future.set_running_or_notify_cancel():
+        if future.done():
             continue
-        if isinstance(one, BaseException):
+        if isinstance(one, CancelledError):  # the loop ends
+            future.cancel()
+        elif isinstance(one, BaseException):
             future.set_exception(one)
         else:
             future.set_result(one)
