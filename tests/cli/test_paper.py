@@ -334,7 +334,7 @@ def test_another_database_is_not_touched(here: Path, skin: Dataset) -> None:
     before = files(here)
     code, text = run("uci", "--ledger", "birds.db")
     assert code == 1
-    assert "ruleout: birds.db: this database is no ledger; name another file" in text
+    assert "ruleout: birds.db: this database is not a ledger; name another file" in text
     assert files(here) == before
 
 
