@@ -186,7 +186,7 @@ def test_contradictions_are_the_same_number_everywhere(tmp_path: Path) -> None:
             for row in told
         )
         assert not log.contradictions()
-        assert team_view(project.store).clashes_total == 7
+        assert team_view(project.store).knowledge.contradicting == 7
     assert re.search(r"contradictions +7\b", ran("status", project.folder))
     for how in ("no", "intersection", "answers"):
         result = fitted(Made(project.folder, source, truth), tmp_path / how, "--how", how)

@@ -239,8 +239,8 @@ def test_sensitivity_and_specificity_by_hand() -> None:
         row("z", "yes", (0, 2), gold=True),  # class not known
     ]
     found = gold_rates(log_of(log, gold=gold))
-    assert found == {"ada": [Rate(1, 2), Rate(1, 1), Rate(1, 2)]}
-    assert gold_rates(log_of(log[:1], gold=gold)) == {"ada": [Rate(1, 1), None, None]}
+    assert found == {"ada": (Rate(1, 2), Rate(1, 1), Rate(1, 2))}
+    assert gold_rates(log_of(log[:1], gold=gold)) == {"ada": (Rate(1, 1), None, None)}
 
 
 @given(st.integers(1, 400), st.data())

@@ -96,7 +96,7 @@ def test_the_log_is_read_again_only_after_an_answer(
 
 
 def _person(view: TeamView, name: str) -> Any:
-    (found,) = [one for one in view.people if one.key == name]
+    (found,) = [one for one in view.people if one.user.name == name]
     return found
 
 
@@ -106,10 +106,10 @@ def _person(view: TeamView, name: str) -> Any:
 def test_people_are_counted_as_a_loop_over_the_log_counts_them(make: Make) -> None:
     store = _busy(make)
     view, log = team_view(store, at(200)), list(store.log())
-    assert {one.key for one in view.people} == {"Ann", "Bob", "Cy", "Dee"}
+    assert {one.user.name for one in view.people} == {"Ann", "Bob", "Cy", "Dee"}
     assert _person(view, "Cy").did.answers == 0
     for one in view.people[:2]:
-        own = [r for r in log if r.user_name == one.key]
+        own = [r for r in log if r.user_name == one.user.name]
         kinds = Counter(r.kind for r in own if r.counts)
         did = one.did
         assert (did.yes, did.no, did.which) == (kinds["yes"], kinds["no"], kinds["which"])
@@ -118,17 +118,16 @@ def test_people_are_counted_as_a_loop_over_the_log_counts_them(make: Make) -> No
         assert did.undone == sum(not r.counts and not r.late and r.kind != "undo" for r in own)
         took = sorted(r.took_ms / 1000 for r in own if r.counts and r.took_ms is not None)
         assert did.median_seconds == pytest.approx(np.median(took))
-        assert one.per_hour == pytest.approx(store.progress(store.user(one.key)).per_hour)
+        assert one.per_hour == pytest.approx(store.progress(store.user(one.user.name)).per_hour)
     assert sum(one.did.late for one in view.people) == 1
     assert sum(one.did.undone for one in view.people) >= 1
 
 
 def test_totals_are_those_of_the_store(make: Make) -> None:
     store = _busy(make)
-    totals, progress = team_view(store, at(200)).totals, store.progress()
-    for name in ("items", "done", "wanted", "given", "answers", "skips", "per_hour"):
-        assert getattr(totals, name) == getattr(progress, name)
-    assert totals.percent == 100 * progress.given // progress.wanted
+    view, progress = team_view(store, at(200)), store.progress()
+    assert view.progress == progress
+    assert view.percent == 100 * progress.given // progress.wanted
 
 
 def test_accounts_say_whether_they_are_open(make: Make) -> None:
@@ -139,14 +138,14 @@ def test_accounts_say_whether_they_are_open(make: Make) -> None:
     store.disable("closed")
     store.invite("coming", "lead", now=at(0))
     view = team_view(store, at(10))
-    states = {one.key: one.state for one in view.people}
+    states = {one.user.name: one.state for one in view.people}
     assert states["open"] == "open"
     assert states["closed"] == "closed"
     assert states["fresh"] == "no password yet"
     assert states["coming"].startswith("invited until ")
     later = team_view(store, at(0) + timedelta(days=8))
     assert _person(later, "coming").state == "no password yet"
-    assert _person(later, "coming").role == "lead"
+    assert _person(later, "coming").user.role == "lead"
 
 
 # ------------------------------------------------------------------ against plain loops
@@ -165,11 +164,12 @@ def test_knowledge_contradictions_and_draws_equal_loops(tmp_path: Path) -> None:
         ]
     sizes = Counter(len(codes) for codes in left.values())
     known = view.knowledge
-    assert known.counts == tuple(sizes[n] for n in range(9))
+    assert np.bincount(found.candidates).tolist() == [sizes[n] for n in range(9)]
+    assert known.narrowed == sum(sizes[n] for n in range(2, 8))
     assert (known.settled, known.untouched, known.contradicting) == (sizes[1], sizes[8], sizes[0])
     bits = [math.log2(len(codes)) for codes in left.values() if codes]
     assert known.mean_bits == pytest.approx(sum(bits) / len(bits))
-    assert view.clashes_total == sizes[0] > team_page.MOST == len(view.clashes)
+    assert view.knowledge.contradicting == sizes[0] > team_page.MOST == len(view.clashes)
     for clash in view.clashes:
         assert left[clash.item.short] == []
         own = [r for r in log if r.item_name == clash.item.short]
@@ -207,9 +207,9 @@ def test_who_contradicts_whom_outright(make: Make) -> None:
 def test_an_empty_project_says_what_to_do(tmp_path: Path) -> None:
     with project(tmp_path, 5) as store:
         view = team_view(store)
-    assert view.answers_missing is not None
-    assert "invite somebody" in view.answers_missing
-    assert view.agreement_missing == (
+    assert view.missing["answers"] is not None
+    assert "invite somebody" in view.missing["answers"]
+    assert view.missing["agreement"] == (
         "Agreement needs two people who answer: invite another annotator."
     )
     assert (view.growth, view.draws) == (None, None)
@@ -220,16 +220,16 @@ def test_one_annotator_has_no_kappa(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:1])
         view = team_view(store)
-    assert view.agreement_missing is not None
-    assert "two people" in view.agreement_missing
-    assert view.people[0].kappa is None
-    assert view.answers_missing is None
+    assert view.missing["agreement"] is not None
+    assert "two people" in view.missing["agreement"]
+    assert view.people[0].agreement.kappa is None
+    assert view.missing["answers"] is None
 
 
 def test_two_who_share_nothing_have_no_kappa_either(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:2])
-        missing = team_view(store).agreement_missing
+        missing = team_view(store).missing["agreement"]
     assert missing is not None
     assert "--rounds 2" in missing
 
@@ -242,7 +242,7 @@ def test_without_gold_answers_it_says_which_step_is_missing(
     tmp_path: Path, known: int, rate: float, words: str
 ) -> None:
     with project(tmp_path, 10, known=known, gold_rate=rate) as store:
-        missing = team_view(store).gold_missing
+        missing = team_view(store).missing["gold"]
     assert missing is not None
     assert words in missing
 
@@ -255,8 +255,8 @@ def test_rule_out_projects_have_no_draws_and_agree_where_a_class_is_left(make: M
             store.answer(user, said("excluded", question.id, excluded=(0, question.item)), at(1))
     view = team_view(store, at(9))
     assert view.draws is None
-    assert view.draws_missing is not None
-    assert "no set is proposed" in view.draws_missing
+    assert view.missing["draws"] is not None
+    assert "no set is proposed" in view.missing["draws"]
     assert (view.agreement.observed, view.agreement.items) == (1.0, 4)
     assert view.people[0].did.excluded == 4
 

@@ -23,13 +23,13 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamView]:
 
 
 def test_kappa_puts_people_in_the_order_of_their_errors(view: TeamView) -> None:
-    kappas = {one.key: one.kappa or 0.0 for one in view.people}
+    kappas = {one.user.name: one.agreement.kappa or 0.0 for one in view.people}
     for one in view.people:
-        assert one.kappa_error is not None
-        assert one.kappa_error < 0.15
-        assert one.shared == 504
-        if one.key in ("Coin", "Dice"):
-            assert abs(kappas[one.key]) < 4 * one.kappa_error
+        assert one.agreement.error is not None
+        assert one.agreement.error < 0.15
+        assert one.agreement.items == 504
+        if one.user.name in ("Coin", "Dice"):
+            assert abs(kappas[one.user.name]) < 4 * one.agreement.error
     assert max(kappas["Coin"], kappas["Dice"]) < kappas["Jonas"]
     assert kappas["Jonas"] < min(kappas[one.name] for one in TEAM[:9])
     assert max(kappas.values()) <= 1
@@ -37,14 +37,14 @@ def test_kappa_puts_people_in_the_order_of_their_errors(view: TeamView) -> None:
 
 def test_rates_on_gold_questions_come_out_as_constructed(view: TeamView) -> None:
     for one, found in zip(TEAM, view.people, strict=True):
-        assert found.key == one.name
-        assert found.sensitivity is not None
-        assert found.specificity is not None
-        assert found.sensitivity.asked + found.specificity.asked == 96
-        assert found.sensitivity.asked > 25 < found.specificity.asked  # both polarities
+        assert found.user.name == one.name
+        assert found.gold.sensitivity is not None
+        assert found.gold.specificity is not None
+        assert found.gold.sensitivity.asked + found.gold.specificity.asked == 96
+        assert found.gold.sensitivity.asked > 25 < found.gold.specificity.asked  # both polarities
         for rate, true in (
-            (found.sensitivity, one.sensitivity),
-            (found.specificity, one.specificity),
+            (found.gold.sensitivity, one.sensitivity),
+            (found.gold.specificity, one.specificity),
         ):
             slack = 4 * np.sqrt(true * (1 - true) / rate.asked)
             assert abs(rate.share - true) < slack
@@ -52,15 +52,15 @@ def test_rates_on_gold_questions_come_out_as_constructed(view: TeamView) -> None
 
 
 def test_who_tosses_a_coin_is_found(view: TeamView) -> None:
-    assert {one.key for one in view.people if one.guesses} == {"Coin", "Dice"}
+    assert {one.user.name for one in view.people if one.guesses} == {"Coin", "Dice"}
 
 
 def test_proposals_pass_and_most_items_are_contradicted(view: TeamView) -> None:
     assert view.draws is not None
-    assert view.draws.sizes_p is not None
-    assert view.draws.classes_p is not None
-    assert min(view.draws.sizes_p, view.draws.classes_p) > 0.001
-    assert view.clashes_total > 400  # two of twelve answers are tossed
+    assert view.draws.sizes_test is not None
+    assert view.draws.classes_test is not None
+    assert min(view.draws.sizes_test.p, view.draws.classes_test.p) > 0.001
+    assert view.knowledge.contradicting > 400  # two of twelve answers are tossed
 
 
 @pytest.mark.slow

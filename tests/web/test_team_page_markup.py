@@ -51,14 +51,14 @@ def test_a_full_page_is_well_formed_and_holds_what_the_view_holds(tmp_path: Path
     text = _checked(page(view))
     found = read(text)
     for one in view.people:
-        rows = [row.text for row in found.all("tr") if one.key in row.text]
+        rows = [row.text for row in found.all("tr") if one.user.name in row.text]
         assert len(rows) == 2  # who they are, and how far to trust them
         assert re.search(rf"\b{one.did.answers}\b", rows[0])
-        assert one.sensitivity is not None
-        assert one.sensitivity.text in rows[1]
-        assert f"{one.sensitivity.right} of {one.sensitivity.asked}" in rows[1]
-        assert one.kappa is not None
-        assert f"{one.kappa:.2f}".replace("-", "−") in rows[1]
+        assert one.gold.sensitivity is not None
+        assert one.gold.sensitivity.text in rows[1]
+        assert f"{one.gold.sensitivity.right} of {one.gold.sensitivity.asked}" in rows[1]
+        assert one.agreement.kappa is not None
+        assert f"{one.agreement.kappa:.2f}".replace("-", "−") in rows[1]
     assert len(found.all("form")) == 14  # log out, invite, and one for each of the twelve
     assert all("a-token" in form for form in _forms(text))
 

@@ -53,8 +53,6 @@ class Point:
 class Curve:
     """A fitted curve.
 
-    Examples
-    --------
     >>> curve = Curve(floor=0.05, scale=2.0, power=0.5)
     >>> curve.accuracy(400), curve.questions(0.85), curve.questions(0.96)
     (0.85, 400, inf)
@@ -65,7 +63,6 @@ class Curve:
     power: float
 
     def accuracy(self, questions: float) -> float:
-        """Return the accuracy after this many questions."""
         return round(1 - self.floor - self.scale * math.pow(questions, -self.power), 12)
 
     def questions(self, target: float) -> float:
@@ -79,20 +76,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How many questions a target takes.
+    """How many questions a target takes by the fitted curve; infinity: not by this curve.
 
-    Attributes
-    ----------
-    target
-        The accuracy that is aimed at.
-    questions
-        By the fitted curve; infinity: not by this curve.
-    low, high
-        Of the curves that fit as well, a tenth needs fewer questions and a tenth more.
-    reachable
-        The share of those curves that reach the target at all.
-    curve
-        The fitted curve.
+    Of the curves that fit as well, a tenth needs fewer than `low` and a tenth more than `high`;
+    `reachable` is the share of them that reach the target at all.
     """
 
     target: float
@@ -105,7 +92,14 @@ class Forecast:
 
 def fit_curve(points: Sequence[Point]) -> Curve:
     """Fit the three numbers to at least two points."""
-    _check(points)
+    if len({point.questions for point in points}) < 2:
+        raise InputError("a curve needs two numbers of questions", "measure at more of them")
+    for point in points:
+        values = (point.questions, point.accuracy, point.error)
+        if not all(map(math.isfinite, values)) or point.questions <= 0 or point.error < 0:
+            raise InputError(
+                f"{point} is not a measurement", "give finite numbers, questions above 0"
+            )
     errors = 1 - np.array([point.accuracy for point in points], np.float64)
     return _fit(points, errors[None], np.array([POWER]))[0]
 
@@ -113,37 +107,22 @@ def fit_curve(points: Sequence[Point]) -> Curve:
 def forecast(
     points: Sequence[Point], target: float, *, draws: int = 1000, seed: int = 0
 ) -> Forecast:
-    """Say how many questions the target accuracy takes, with its uncertainty.
-
-    Parameters
-    ----------
-    points
-        What was measured, at least two numbers of questions.
-    target
-        An accuracy above 0 and below 1.
-    draws
-        How many times the points are drawn anew.
-    """
+    """Say how many questions the target accuracy takes; the points are drawn anew `draws` times."""
     if not 0 < target < 1:
         raise InputError(f"the target accuracy is {target}", "give a number between 0 and 1")
     curve, rng = fit_curve(points), np.random.default_rng(seed)
-    wide = _widened(points, curve)
-    measured = 1 - np.array([point.accuracy for point in wide], np.float64)
-    again = rng.normal(measured, _spread(wide), (draws, len(wide)))
+    # less sure where no power law goes through the points within their errors
+    left = [curve.accuracy(point.questions) - point.accuracy for point in points]
+    misfit = float(np.square(left / _spread(points)).sum()) / max(1, len(points) - 3)
+    spread = _spread(points) * max(1.0, math.sqrt(misfit))
+    measured = np.array([point.accuracy for point in points], np.float64)
+    wide = [Point(p.questions, p.accuracy, e) for p, e in zip(points, spread.tolist(), strict=True)]
+    again = rng.normal(1 - measured, spread, (draws, len(points)))
     expected = rng.normal(POWER, POWER_SPREAD, draws).clip(POWERS[0], POWERS[-1])
     needed = [one.questions(target) for one in _fit(wide, again, expected)]
     low, high = np.quantile(needed, [0.1, 0.9], method="inverted_cdf")
     reachable = float(np.isfinite(needed).mean())
     return Forecast(target, curve.questions(target), float(low), float(high), reachable, curve)
-
-
-def _widened(points: Sequence[Point], curve: Curve) -> list[Point]:
-    """Return the points, less sure where no power law goes through them within their errors."""
-    left = [curve.accuracy(point.questions) - point.accuracy for point in points]
-    misfit = float(np.square(left / _spread(points)).sum()) / max(1, len(points) - 3)
-    factor = max(1.0, math.sqrt(misfit))
-    sure = zip(points, _spread(points), strict=True)
-    return [Point(point.questions, point.accuracy, float(error) * factor) for point, error in sure]
 
 
 def _spread(points: Sequence[Point]) -> NDArray[np.float64]:
@@ -160,7 +139,14 @@ def _fit(
     q, weight = np.array([point.questions for point in points]), _spread(points) ** -2.0
     unit = float(np.exp(np.log(q).mean()))  # near 1 in the middle of the points
     u = (q / unit) ** -POWERS[:, None]  # [G, points]
-    floor, scale = _lines(u, errors, weight)  # [D, G]
+    share = weight / weight.sum()
+    mean_u, mean_e = u @ share, errors @ share
+    product = errors @ (share * u).T  # [D, G]
+    scale = (product - mean_e[:, None] * mean_u) / ((u - mean_u[:, None]) ** 2 @ share)
+    floor = mean_e[:, None] - scale * mean_u
+    scale, floor = np.where(floor < 0, product / (u**2 @ share), scale), floor.clip(min=0)
+    floor = np.where(scale <= 0, mean_e[:, None].clip(min=0), floor)
+    scale = scale.clip(min=_FLAT)  # neither is below zero
     left = errors[:, None] - floor[..., None] - scale[..., None] * u
     misfit = (weight * left**2).sum(-1) + ((POWERS - expected[:, None]) / POWER_SPREAD) ** 2
     best = misfit.argmin(1)
@@ -168,32 +154,6 @@ def _fit(
         Curve(float(floor[row, at]), float(scale[row, at] * unit ** POWERS[at]), float(POWERS[at]))
         for row, at in enumerate(best)
     ]
-
-
-def _lines(
-    u: NDArray[np.float64], errors: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return floor and scale ``[D, G]`` of the best line, neither below zero."""
-    share = weight / weight.sum()
-    mean_u, mean_e = u @ share, errors @ share
-    product = errors @ (share * u).T  # [D, G]
-    scale = (product - mean_e[:, None] * mean_u) / ((u - mean_u[:, None]) ** 2 @ share)
-    floor = mean_e[:, None] - scale * mean_u
-    through_zero = product / (u**2 @ share)
-    scale, floor = np.where(floor < 0, through_zero, scale), floor.clip(min=0)
-    flat = scale <= 0
-    return np.where(flat, mean_e[:, None].clip(min=0), floor), scale.clip(min=_FLAT)
-
-
-def _check(points: Sequence[Point]) -> None:
-    if len({point.questions for point in points}) < 2:
-        raise InputError("a curve needs two numbers of questions", "measure at more of them")
-    for point in points:
-        values = (point.questions, point.accuracy, point.error)
-        if not all(map(math.isfinite, values)) or point.questions <= 0 or point.error < 0:
-            raise InputError(
-                f"{point} is not a measurement", "give finite numbers, questions above 0"
-            )
 
 
 # ---------------------------------------------------------------------- from a project
@@ -218,11 +178,6 @@ def measure_curve(
     Accuracy is the unbiased estimate from answers to random sets, so no true label is needed. Each
     share of the items is cut into five parts, each tested by a model trained on the other four.
     Of six settings the best on average counts, so the accuracy is a little too good.
-
-    Returns
-    -------
-    list of Point
-        Questions that trained, mean accuracy, and its standard error.
     """
     from ruleout.training import Trial  # late, as below: the study is read without PyTorch
 
@@ -294,13 +249,9 @@ def read_study(file: Path = FILE) -> list[Measured]:
     if not file.exists():
         return []
     with file.open(newline="") as lines:
-        return [
-            Measured(
-                row["data"], row["model"], row["way"], int(row["questions"]), int(row["trial"]),
-                float(row["accuracy"]),
-            )
-            for row in csv.DictReader(lines)
-        ]  # fmt: skip
+        rows = list(csv.DictReader(lines))
+    read: dict[str, Callable[[str], Any]] = {"questions": int, "trial": int, "accuracy": float}
+    return [Measured(**{n: read.get(n, str)(text) for n, text in row.items()}) for row in rows]
 
 
 def points(trials: Iterable[Measured]) -> list[Point]:
@@ -313,15 +264,15 @@ def points(trials: Iterable[Measured]) -> list[Point]:
     for one in trials:
         found.setdefault(one.questions, []).append(one.accuracy)
     return [
-        Point(questions, round(float(np.mean(values)), 12), _error(values))
+        Point(
+            questions,
+            round(float(np.mean(values)), 12),
+            round(float(np.std(values, ddof=1) / np.sqrt(len(values))), 12)
+            if len(values) > 1
+            else 0.0,
+        )
         for questions, values in sorted(found.items())
     ]
-
-
-def _error(values: list[float]) -> float:
-    if len(values) < 2:
-        return 0.0
-    return round(float(np.std(values, ddof=1) / np.sqrt(len(values))), 12)
 
 
 @dataclass(frozen=True)
@@ -349,22 +300,16 @@ def study_plans(target: float, trials: Sequence[Measured] | None = None) -> list
 
 def _needed(trials: Sequence[Measured], target: float) -> tuple[float, float, float]:
     """Return how many questions the target took, and the range."""
-    numbers = sorted({one.trial for one in trials})
-    lines = [points([one for one in trials if one.trial == number]) for number in numbers]
-    found = [_crossed_at(line, target) for line in lines]
-    reached = [questions for questions in found if questions is not None]
-    if len(reached) == len(lines):
+    reached = []
+    numbers = {one.trial for one in trials}
+    for number in numbers:
+        questions, accuracy = _rising(points(one for one in trials if one.trial == number))
+        if accuracy[0] <= target <= accuracy[-1]:  # not from the start
+            reached.append(float(np.exp(np.interp(target, accuracy, np.log(questions)))))
+    if len(reached) == len(numbers):
         return float(np.median(reached)), min(reached), max(reached)
     by_curve = forecast(points(trials), target)
     return by_curve.questions, by_curve.low, by_curve.high
-
-
-def _crossed_at(line: list[Point], target: float) -> float | None:
-    """Return where a line reaches the target; None where it does not, or did from the start."""
-    questions, accuracy = _rising(line)
-    if not accuracy[0] <= target <= accuracy[-1]:
-        return None
-    return float(np.exp(np.interp(target, accuracy, np.log(questions))))
 
 
 @dataclass(frozen=True)
@@ -387,20 +332,15 @@ def label_ratio(way: str, trials: Sequence[Measured] | None = None) -> Ratio:
     for data, model in dict.fromkeys((one.data, one.model) for one in every):
         asked, labelled = _of(every, data, model, way), _of(every, data, model, "labels")
         if asked and labelled:
-            ratios += _ratios(points(asked), points(labelled))
+            (q, reached), (n, by_labels) = _rising(points(asked)), _rising(points(labelled))
+            ratios += [
+                float(np.exp(np.interp(a, reached, np.log(q)) - np.interp(a, by_labels, np.log(n))))
+                for a in reached
+                if by_labels[0] <= a <= by_labels[-1]
+            ]
     if not ratios:
         raise InputError(f"the study has nothing about {way!r}", "run docs/study.py first")
     return Ratio(way, float(np.median(ratios)), min(ratios), max(ratios))
-
-
-def _ratios(asked: list[Point], labelled: list[Point]) -> list[float]:
-    q, reached = _rising(asked)
-    n, by_labels = _rising(labelled)
-    inside = [a for a in reached if by_labels[0] <= a <= by_labels[-1]]
-    return [
-        float(np.exp(np.interp(a, reached, np.log(q)) - np.interp(a, by_labels, np.log(n))))
-        for a in inside
-    ]
 
 
 def _rising(measured: list[Point]) -> tuple[NDArray[Any], NDArray[Any]]:

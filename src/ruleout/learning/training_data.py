@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,6 @@ from ruleout.web.entities import Item
 from ruleout.web.error_rates import error_rates, gold_counts, scores, weights
 from ruleout.web.project import Project
 from ruleout.web.spreadsheet import FORMULA, inert
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 #: Which answers teach, and how. ``no``: the sets of "no" and rule-out answers, as in the paper.
 #: ``answers``: every "yes" and "no" to a random set, with the rate that makes the risk unbiased.
@@ -76,7 +72,13 @@ def read_lesson(
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
         raise InputError(f"unknown way to learn {brief(how)}", say)
     log = project.store.answer_log()
-    names, target = _teaching(log, how)
+    if how == "answers":
+        answers = log.every_answer()
+        used = np.unique(answers.items).tolist()
+        names, target = tuple(log.items[row] for row in used), part(answers, used)
+    else:
+        known = log.known(how)
+        names, target = known.items, known.sets
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
         raise InputError(
@@ -108,15 +110,6 @@ def read_lesson(
         weight=None if weight is None else weight[rows],
         notes=(*notes, *table.notes),
     )
-
-
-def _teaching(log: AnswerLog, how: How) -> tuple[tuple[str, ...], LabelSets | Answers]:
-    if how != "answers":
-        found = log.known(how)
-        return found.items, found.sets
-    answers = log.every_answer()
-    used = np.unique(answers.items).tolist()
-    return tuple(log.items[row] for row in used), part(answers, used)
 
 
 def _tests(log: AnswerLog) -> int:
@@ -165,29 +158,21 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     table = read_features(project, items, source, **reading)
     place = {name: row for row, name in enumerate(log.items)}
     rows = np.array([place[name] for name in table.row_names or ()], np.intp)
+    out, likelihood = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0)), None
+    gold = log.gold_class >= 0
+    out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
+    if _tests(log):
+        truth, found = log.gold_class[rows, None], scores(log, error_rates(log), rows)
+        alone = np.where(truth == np.arange(log.k), 0, -np.inf)  # no other class is likely
+        likelihood = np.where(truth < 0, found, alone)
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
-        sets=_everything(log)[rows],
-        likelihood=_likelihoods(log, rows) if _tests(log) else None,
+        sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],
+        likelihood=likelihood,
         answers=part(log.every_answer(), rows.tolist()),
         gold=log.gold_class[rows],
         contradictions=log.contradictions(),
     )
-
-
-def _everything(log: AnswerLog) -> LabelSets:
-    """Return what is ruled out for every item: all but its class where that is known."""
-    out = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0))
-    gold = log.gold_class >= 0
-    out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
-    return LabelSets.from_packed(out, log.classes, unlabelled=True)
-
-
-def _likelihoods(log: AnswerLog, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return log P(answers | y) of these items; where the class is known, no other is likely."""
-    truth = log.gold_class[rows, None]
-    found = scores(log, error_rates(log), rows)
-    return np.where(truth < 0, found, np.where(truth == np.arange(log.k), 0, -np.inf))
 
 
 # ---------------------------------------------------------------------- both
@@ -301,6 +286,8 @@ def _cells(
 
     The file they came from is not read again: it may hold the true class in another column.
     """
+    import pyarrow as pa
+
     from ruleout.datasets.tables import Request, choose, to_matrix
     from ruleout.labels.row_files import naming
 
@@ -313,8 +300,14 @@ def _cells(
     with naming(project.folder):
         ask.check()
         names = choose(list(dict.fromkeys(name for item in items for name in item.cells)), ask)
-        columns = _columns(items, names)
-        x, coarse = to_matrix(columns)
+        columns = {}
+        for name in names:
+            cells = [item.cells.get(name) for item in items]
+            plain = all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells)
+            kind, made = (float, pa.float64()) if plain else (str, pa.string())
+            values = pa.array([None if cell is None else kind(cell) for cell in cells], made)
+            columns[name] = pa.chunked_array([values])
+        x, coarse = to_matrix(pa.table(columns))
     notes = [f"Columns {brief(coarse)} lose digits as float32."] if coarse else []
     return Table(
         x=x,
@@ -326,19 +319,3 @@ def _cells(
         reading={"kind": "columns", "features": names},
         notes=tuple(notes),
     )
-
-
-def _columns(items: Sequence[Item], names: Sequence[str]) -> pa.Table:
-    """Return columns of numbers where all cells are such, else of text."""
-    import pyarrow as pa
-
-    columns = {}
-    for name in names:
-        cells = [item.cells.get(name) for item in items]
-        if all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells):
-            numbers = [None if cell is None else float(cell) for cell in cells]
-            columns[name] = pa.chunked_array([pa.array(numbers, pa.float64())])
-        else:
-            texts = [None if cell is None else str(cell) for cell in cells]
-            columns[name] = pa.chunked_array([pa.array(texts, pa.string())])
-    return pa.table(columns)

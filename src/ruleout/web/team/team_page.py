@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -16,29 +16,12 @@ from markupsafe import Markup
 from sqlalchemy import Connection, func, select
 
 from ruleout.labels.chisquare import EXPECTED, Test
-from ruleout.report import Histogram
+from ruleout.report import Histogram, svg
 from ruleout.report.formats import count, duration, labels, number, percent
 from ruleout.report.page import figure, view
-from ruleout.report.svg import (
-    STRETCH,
-    Scale,
-    across,
-    along,
-    at,
-    chart,
-    clean,
-    clip,
-    gutter,
-    path,
-    spread,
-    stretched,
-    tag,
-    thin,
-    ticks,
-)
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
-from ruleout.web.entities import LogRow, Role, Settings, User
+from ruleout.web.entities import Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
 from ruleout.web.project_progress import Progress
 from ruleout.web.proposals import capped_law
@@ -50,8 +33,6 @@ if TYPE_CHECKING:
     from ruleout.web.store import Store
 
 MOST = 12  # contradictions on the page; the download has them all
-_ANSWERS, _CLASSES = 12, 8  # of one contradiction: answers, and classes of each
-_SHORT, _FULL = 36, 500  # characters of a name
 
 _DOWNLOADS = (
     ("sets.csv", "What each item is not, from “no” answers alone, as in the paper"),
@@ -75,7 +56,7 @@ class Numbers:
     paces: dict[str, float]
     agreement: TeamAgreement
     guessing: set[str]
-    gold: dict[str, list[Rate | None]]
+    gold: dict[str, GoldRates]
     tests: int
     growth: Growth
     candidates: Whole
@@ -91,22 +72,17 @@ def numbers(store: Store) -> Numbers:
 
     Two threads may count at once; both find the same, and one of them is kept.
     """
+    settings = store.settings
     with store.reading() as db:
         at = answer_log.extent(db)
         kept = _KEPT.get(store)
         if kept is not None and kept[0] == at:
             return kept[1]
-        log = answer_log.read(db, store.settings.classes)
-    found = _counted(log, store.settings)
-    _KEPT[store] = at, found
-    return found
-
-
-def _counted(log: AnswerLog, settings: Settings) -> Numbers:
+        log = answer_log.read(db, settings.classes)
     tests = (log.gold_class >= 0) & bool(settings.gold_rate)
     asked = (log.answered > 0) | ~tests  # a test may have been labelled elsewhere
     law = capped_law(settings.law, log.k, settings.cap)
-    return Numbers(
+    found = Numbers(
         annotators={one.name: one for one in annotators(log)},
         paces=paces(log, timedelta(seconds=settings.lease_seconds)),
         agreement=agreement(log),
@@ -118,14 +94,11 @@ def _counted(log: AnswerLog, settings: Settings) -> Numbers:
         contradictions=log.contradictions(MOST),
         draws=uniformity(log, law) if settings.mode == "propose" else None,
     )
+    _KEPT[store] = at, found
+    return found
 
 
 # ---------------------------------------------------------------------- the whole page
-
-
-class _Caption(NamedTuple):
-    title: str
-    note: str = ""
 
 
 class Name(NamedTuple):
@@ -135,39 +108,34 @@ class Name(NamedTuple):
     full: str | None = None
 
 
-def named(text: str, most: int = _SHORT) -> Name:
+def named(text: str, most: int = 36) -> Name:
     """Cut a name that is long, in the middle, since the end of a path says most.
 
     >>> named("cat.png").short, named("a" * 30 + "b" * 30, 11).short
     ('cat.png', 'aaaaa…bbbbb')
     """
-    line = " ".join(clean(text).split()) or "(blank)"
-    return Name(line) if len(line) <= most else Name(_shortened(line, most), line[:_FULL])
-
-
-def _shortened(line: str, most: int) -> str:
+    line = " ".join(svg.clean(text).split()) or "(blank)"
     if len(line) <= most:
-        return line
+        return Name(line)
     head = most // 2
-    return f"{line[:head]}…{line[len(line) - (most - head - 1) :]}"
+    return Name(f"{line[:head]}…{line[len(line) - (most - head - 1) :]}", line[:500])
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeamView:
-    """All that the template shows."""
+    """All that the template shows; `missing` says of a part why it is not there, else None."""
 
-    totals: TotalsView
+    progress: Progress
+    time_left: str
+    percent: int
     people: tuple[PersonView, ...]
     agreement: Agreement
-    agreement_missing: str | None
-    gold_missing: str | None
-    answers_missing: str | None
     growth: Markup | None
     clashes: tuple[ClashView, ...]
-    clashes_total: int
     knowledge: KnowledgeView
-    draws: DrawView | None
-    draws_missing: str | None
+    draws: Uniformity | None
+    draws_pictures: tuple[Markup, ...]
+    missing: dict[str, str | None]
     downloads: tuple[tuple[str, str], ...] = _DOWNLOADS
 
 
@@ -178,76 +146,61 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
     after a new answer.
     """
     at = datetime.now(UTC) if now is None else now
-    found, settings, people = numbers(store), store.settings, store.users()
+    found, settings, people, progress = (
+        numbers(store),
+        store.settings,
+        store.users(),
+        store.progress(),
+    )
     with store.reading() as db:
         states = _states(db, people, at)
+    left, drawn = progress.seconds_left, found.draws if found.draws and found.draws.draws else None
     return TeamView(
-        totals=_totals(store.progress()),
+        progress=progress,
+        time_left="done" if left == 0 else "not known yet" if left is None else duration(left),
+        percent=int(100 * progress.given / progress.wanted) if progress.wanted else 100,
         people=tuple(_person(user, found, states[user.id]) for user in people),
         agreement=found.agreement.whole,
-        agreement_missing=_agreement_missing(found, settings),
-        gold_missing=_gold_missing(found, settings),
-        answers_missing=None if found.growth.times else _NO_ANSWERS,
         growth=_timeline(found.growth) if found.growth.times else None,
         clashes=tuple(_clash(one, settings.classes) for one in found.contradictions),
-        clashes_total=int((found.candidates == 0).sum()),
         knowledge=_knowledge(found.candidates, len(settings.classes)),
-        draws=_drawn(found.draws, settings) if found.draws and found.draws.draws else None,
-        draws_missing=_draws_missing(found),
+        draws=drawn,
+        draws_pictures=(_sizes_picture(drawn), _classes_picture(drawn, settings.classes))
+        if drawn
+        else (),
+        missing=_missing(found, settings),
     )
 
 
-# ---------------------------------------------------------------------- what is missing
-
-_NO_ANSWERS = "There are no answers yet: invite somebody below and send them their link."
-_NO_RATE = (
-    "This project asks no gold questions, so nobody's error rate is known: make it with "
-    "--gold-rate and with items whose class is known."
-)
-_NO_ITEMS = (
-    "No item has a known class, so there are no gold questions: make the project with a "
-    "column or file of known classes."
-)
-_NOT_ASKED = "No gold question has been answered yet: they come up as people go on labelling."
-
-
-def _agreement_missing(found: Numbers, settings: Settings) -> str | None:
+def _missing(found: Numbers, settings: Settings) -> dict[str, str | None]:
+    answers = agreement = gold = draws = None
+    if not found.growth.times:
+        answers = "There are no answers yet: invite somebody below and send them their link."
     if sum(one.answers > 0 for one in found.annotators.values()) < 2:
-        return "Agreement needs two people who answer: invite another annotator."
-    if not found.agreement.each:
+        agreement = "Agreement needs two people who answer: invite another annotator."
+    elif not found.agreement.each:
         remedy = "go on labelling" if settings.rounds > 1 else "make the project with --rounds 2"
-        return f"No two people have answered about the same item, so κ is unknown: {remedy}."
-    return None
-
-
-def _gold_missing(found: Numbers, settings: Settings) -> str | None:
-    if found.gold:
-        return None
-    return _NO_RATE if not settings.gold_rate else _NOT_ASKED if found.tests else _NO_ITEMS
-
-
-def _draws_missing(found: Numbers) -> str | None:
+        agreement = f"No two people have answered about the same item, so κ is unknown: {remedy}."
+    if not (found.gold or settings.gold_rate):
+        gold = (
+            "This project asks no gold questions, so nobody's error rate is known: make it with "
+            "--gold-rate and with items whose class is known."
+        )
+    elif not (found.gold or found.tests):
+        gold = (
+            "No item has a known class, so there are no gold questions: make the project with a "
+            "column or file of known classes."
+        )
+    elif not found.gold:
+        gold = "No gold question has been answered yet: they come up as people go on labelling."
     if found.draws is None:
-        return "People choose themselves what to rule out, so no set is proposed at random here."
-    return None if found.draws.draws else "No set has been proposed and answered yet."
+        draws = "People choose themselves what to rule out, so no set is proposed at random here."
+    elif not found.draws.draws:
+        draws = "No set has been proposed and answered yet."
+    return {"answers": answers, "agreement": agreement, "gold": gold, "draws": draws}
 
 
-# ---------------------------------------------------------------------- totals, people
-
-
-@dataclass(frozen=True, kw_only=True)
-class TotalsView(Progress):
-    """How far the project is, also in words and in percent."""
-
-    time_left: str
-    percent: int
-
-
-def _totals(progress: Progress) -> TotalsView:
-    left = progress.seconds_left
-    words = "done" if left == 0 else "not known yet" if left is None else duration(left)
-    share = progress.given / progress.wanted if progress.wanted else 1.0
-    return TotalsView(**vars(progress), time_left=words, percent=int(100 * share))
+# ---------------------------------------------------------------------- people
 
 
 class Rate(NamedTuple):
@@ -268,10 +221,6 @@ class Rate(NamedTuple):
            \frac{p + z^2/2n \pm z \sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
 
         Wilson (1927), Journal of the American Statistical Association 22.
-
-        >>> low, high = Rate(9, 10).interval
-        >>> round(low, 4), round(high, 4)
-        (0.5958, 0.9821)
         """
         n, p, z = self.asked, self.share, NormalDist().inv_cdf(0.975)
         middle = (p + z * z / (2 * n)) / (1 + z * z / n)
@@ -287,76 +236,65 @@ class Rate(NamedTuple):
     @property
     def picture(self) -> Markup:
         """The share with its interval; the numbers are beside it, so readers need not see it."""
-        x, (low, high) = Scale(0, 1, 6, 114), self.interval
+        x, (low, high) = svg.Scale(0, 1, 6, 114), self.interval
         rules = "".join(f"M{x(place):.1f} 2v16" for place in (0, 0.5, 1))
-        return tag(
+        return svg.tag(
             "svg",
-            tag("path", d=rules, class_="grid"),
-            tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
-            tag("circle", cx=x(self.share), cy=10, r=4),
+            svg.tag("path", d=rules, class_="grid"),
+            svg.tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
+            svg.tag("circle", cx=x(self.share), cy=10, r=4),
             class_="interval",
             viewBox="0 0 120 20",
             aria_hidden="true",
         )
 
 
-def gold_rates(log: AnswerLog) -> dict[str, list[Rate | None]]:
-    """Score the answers to gold questions by name: sensitivity, specificity, free answers.
+class GoldRates(NamedTuple):
+    """How right answers to gold questions are; None where nothing was asked.
 
     "Yes" where the proposed set holds the class, "no" where it does not, and "which" and rule-out
-    answers that do not rule the class out; None where nothing was asked.
+    answers that do not rule the class out.
     """
+
+    sensitivity: Rate | None = None
+    specificity: Rate | None = None
+    free: Rate | None = None
+
+
+def gold_rates(log: AnswerLog) -> dict[str, GoldRates]:
+    right, asked = (one.tolist() for one in gold_counts(log))
     return {
-        name: [Rate(r, n) if n else None for r, n in zip(good, asked, strict=True)]
-        for name, good, asked in zip(
-            log.users, *(one.tolist() for one in gold_counts(log)), strict=True
-        )
-        if any(asked)
+        name: GoldRates(*(Rate(r, n) if n else None for r, n in zip(good, of, strict=True)))
+        for name, good, of in zip(log.users, right, asked, strict=True)
+        if any(of)
     }
 
 
 @dataclass(frozen=True, kw_only=True)
 class PersonView:
-    """One person; what is not known is None.
+    """One person; `agreement` is with the rest of the team, `guesses` what answers look like."""
 
-    `key` is the name as forms send it back. `kappa` is with the rest of the team, on `shared`
-    items, give or take `kappa_error`. `guesses` is whether the answers look like guesses.
-    """
-
-    key: str
+    user: User
     name: Name
-    role: Role
-    disabled: bool
     state: str
     did: Annotator
     per_hour: float | None
-    kappa: float | None
-    kappa_error: float | None
-    shared: int
-    sensitivity: Rate | None
-    specificity: Rate | None
-    free: Rate | None
+    agreement: Agreement
+    gold: GoldRates
     guesses: bool
 
 
 def _person(user: User, found: Numbers, state: str) -> PersonView:
-    agrees = found.agreement.each.get(user.name, Agreement(items=0))
-    sensitivity, specificity, free = found.gold.get(user.name, [None] * 3)
+    name = user.name
     return PersonView(
-        key=user.name,
-        name=named(user.name),
-        role=user.role,
-        disabled=user.disabled,
+        user=user,
+        name=named(name),
         state=state,
-        did=found.annotators.get(user.name, Annotator(name=user.name)),
-        per_hour=found.paces.get(user.name),
-        kappa=agrees.kappa,
-        kappa_error=agrees.error,
-        shared=agrees.items,
-        sensitivity=sensitivity,
-        specificity=specificity,
-        free=free,
-        guesses=user.name in found.guessing,
+        did=found.annotators.get(name, Annotator(name=name)),
+        per_hour=found.paces.get(name),
+        agreement=found.agreement.each.get(name, Agreement(items=0)),
+        gold=found.gold.get(name, GoldRates()),
+        guesses=name in found.guessing,
     )
 
 
@@ -384,12 +322,10 @@ def _states(db: Connection, people: Sequence[User], now: datetime) -> dict[int, 
 # ---------------------------------------------------------------------- what is known
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnowledgeView:
-    """How much is known of the items that are labelled, tests left out.
+class KnowledgeView(NamedTuple):
+    """How many items (tests left out) have how many classes left, and log2 of that on average.
 
-    An item whose answers leave c classes has log2 c bits left; the mean is over items without
-    contradictions.
+    The mean is over items without contradictions.
     """
 
     items: int
@@ -399,31 +335,22 @@ class KnowledgeView:
     contradicting: int
     mean_bits: float | None
     most_bits: float
-    counts: tuple[int, ...]
     picture: Markup
 
 
 def _knowledge(candidates: Whole, k: int) -> KnowledgeView:
-    counts = np.bincount(candidates, minlength=k + 1)
+    counts = np.bincount(candidates, minlength=k + 1).tolist()
     chart = Histogram(
         "Classes still possible",
-        counts=counts[1:].tolist(),
+        counts=counts[1:],
         x_label="Classes that the answers leave",
         y_label="Items",
         counts_label="items",
     )
     good = candidates[candidates > 0]
-    return KnowledgeView(
-        items=len(candidates),
-        settled=int(counts[1]),
-        narrowed=int(counts[2:k].sum()),
-        untouched=int(counts[k]),
-        contradicting=int(counts[0]),
-        mean_bits=float(np.log2(good).mean()) if len(good) else None,
-        most_bits=float(np.log2(k)),
-        counts=tuple(counts.tolist()),
-        picture=view(chart, "known", {}),
-    )
+    bits, most = float(np.log2(good).mean()) if len(good) else None, math.log2(k)
+    several = counts[1], sum(counts[2:k]), counts[k], counts[0]
+    return KnowledgeView(len(candidates), *several, bits, most, view(chart, "known", {}))
 
 
 # ---------------------------------------------------------------------- contradictions
@@ -438,8 +365,7 @@ class AnswerView(NamedTuple):
     more: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClashView:
+class ClashView(NamedTuple):
     """An item whose answers leave no class.
 
     `pairs` are people who contradict each other outright. It may be empty: three answers can
@@ -452,40 +378,27 @@ class ClashView:
     pairs: tuple[tuple[Name, Name], ...]
 
 
+_SHOWN, _CLASSES = 12, 8  # of one contradiction: answers, and classes of each
+_WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
+
+
 def _clash(clash: Contradiction, classes: tuple[str, ...]) -> ClashView:
-    every = range(len(classes))
-    left = [
-        (one.user_name, {code for code in every if _leaves(one, code)}) for one in clash.answers
-    ]
+    said, left = [], []
+    for one in clash.answers:
+        codes = one.excluded if one.kind == "excluded" else one.proposed
+        codes = (one.which,) if one.kind == "which" and one.which is not None else codes
+        shown = tuple(named(classes[code], 24) for code in codes[:_CLASSES])
+        more = len(codes) - len(shown)
+        said.append(AnswerView(named(one.user_name), _WORDS[one.kind], shown, more))
+        is_kept = one.kind in ("yes", "which")
+        left.append((one.user_name, {c for c in range(len(classes)) if (c in codes) == is_kept}))
     opposed = {
         (min(one, other), max(one, other))
         for (one, a), (other, b) in combinations(left, 2)
         if not a & b
     }
-    return ClashView(
-        item=named(clash.item, 60),
-        said=tuple(_said(one, classes) for one in clash.answers[:_ANSWERS]),
-        more=max(len(clash.answers) - _ANSWERS, 0),
-        pairs=tuple((named(one), named(other)) for one, other in sorted(opposed)[:_ANSWERS]),
-    )
-
-
-def _leaves(answer: LogRow, code: int) -> bool:
-    if answer.kind == "which":
-        return code == answer.which
-    if answer.kind == "excluded":
-        return code not in answer.excluded
-    return (code in answer.proposed) == (answer.kind == "yes")
-
-
-_WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
-
-
-def _said(one: LogRow, classes: tuple[str, ...]) -> AnswerView:
-    codes = one.excluded if one.kind == "excluded" else one.proposed
-    codes = (one.which,) if one.kind == "which" and one.which is not None else codes
-    shown = tuple(named(classes[code], 24) for code in codes[:_CLASSES])
-    return AnswerView(named(one.user_name), _WORDS[one.kind], shown, len(codes) - len(shown))
+    pairs = tuple((named(one), named(other)) for one, other in sorted(opposed)[:_SHOWN])
+    return ClashView(named(clash.item, 60), tuple(said[:_SHOWN]), max(len(said) - _SHOWN, 0), pairs)
 
 
 # ---------------------------------------------------------------------- draws
@@ -494,7 +407,7 @@ _CLASSES_SHOWN = 20  # in the picture
 _DOUBT = 0.01  # a smaller p-value is worth a look
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Uniformity:
     """Counts as drawn and as expected, and a test of each; None where too little was drawn.
 
@@ -509,6 +422,11 @@ class Uniformity:
     classes: Whole
     classes_expected: Vector
     classes_test: Test | None
+
+    @property
+    def says(self) -> str:
+        sizes = sentence("sizes", self.sizes_test, "the law gives")
+        return f"{sizes} {sentence('classes', self.classes_test, 'an even draw gives')}"
 
 
 def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
@@ -529,12 +447,12 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     """
     k = log.k
     asked = np.flatnonzero(log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported)
-    times = np.bincount(log.proposed[log.draws(asked)], minlength=len(log.sets)).tolist()
-    sizes, counts = np.zeros(k, np.intp), np.zeros((k, k), np.intp)
-    for codes, n in zip(log.sets, times, strict=True):
-        if n and 0 < len(codes) < k:
-            sizes[len(codes)] += n
-            counts[len(codes), list(codes)] += n
+    times = np.bincount(log.proposed[log.draws(asked)], minlength=len(log.sets))
+    size, (place, code) = np.array([len(codes) for codes in log.sets], np.intp), log.members
+    times[(size == 0) | (size == k)] = 0  # nothing was drawn
+    sizes = np.bincount(size, times, k + 1)[:k].astype(np.intp)
+    counts = np.bincount(size[place] * k + code, times[place], k * (k + 1))[: k * k]
+    counts = counts.astype(np.intp).reshape(k, k)
     total = int(sizes.sum())
     expected = total * np.asarray(law, np.float64)
     return Uniformity(
@@ -551,24 +469,19 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
 def _pearson(observed: Whole, expected: Vector) -> Test | None:
     if (observed[expected == 0] > 0).any():
         return Test(float("inf"), max(int((expected > 0).sum()) - 1, 1))
-    cells = list(_cells(observed, expected))
-    statistic = sum((seen - mean) ** 2 / mean for seen, mean in cells)
-    return Test(float(statistic), len(cells) - 1) if len(cells) > 1 else None
-
-
-def _cells(observed: Whole, expected: Vector) -> Iterator[tuple[float, float]]:
-    """Take neighbours together until enough is expected; the rest joins the last."""
-    done: list[tuple[float, float]] = []
-    seen = mean = 0.0
+    cells = [[0.0, 0.0]]  # neighbours together until enough is expected; the rest joins the last
     for drawn, share in zip(observed.tolist(), expected.tolist(), strict=True):
-        seen, mean = seen + drawn, mean + share
-        if mean >= EXPECTED:
-            done.append((seen, mean))
-            seen = mean = 0.0
-    if done and (seen or mean):
-        last = done.pop()
-        done.append((last[0] + seen, last[1] + mean))
-    yield from done
+        if cells[-1][1] >= EXPECTED:
+            cells.append([0.0, 0.0])
+        cells[-1][0] += drawn
+        cells[-1][1] += share
+    if len(cells) > 1 and cells[-1][1] < EXPECTED:
+        seen, mean = cells.pop()
+        cells[-1][0] += seen
+        cells[-1][1] += mean
+    if len(cells) == 1:
+        return None
+    return Test(sum((seen - mean) ** 2 / mean for seen, mean in cells), len(cells) - 1)
 
 
 def _classes(sizes: Whole, counts: Whole) -> Test | None:
@@ -581,29 +494,6 @@ def _classes(sizes: Whole, counts: Whole) -> Test | None:
         groups.append((counts[~thick].sum(0), spread[~thick].sum()))
     statistic = sum(float(((seen - seen.mean()) ** 2).sum() / over) for seen, over in groups)
     return Test(statistic, len(groups) * (k - 1)) if groups else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawView:
-    """Whether proposals were drawn as the law says: tests in words, and pictures."""
-
-    draws: int
-    sizes_p: float | None
-    sizes_says: str
-    classes_p: float | None
-    classes_says: str
-    pictures: Sequence[Markup]
-
-
-def _drawn(drawn: Uniformity, settings: Settings) -> DrawView:
-    return DrawView(
-        draws=drawn.draws,
-        sizes_p=drawn.sizes_test.p if drawn.sizes_test else None,
-        sizes_says=sentence("sizes", drawn.sizes_test, "the law gives"),
-        classes_p=drawn.classes_test.p if drawn.classes_test else None,
-        classes_says=sentence("classes", drawn.classes_test, "an even draw gives"),
-        pictures=(_sizes_picture(drawn), _classes_picture(drawn, settings.classes)),
-    )
 
 
 def sentence(what: str, test: Test | None, source: str) -> str:
@@ -643,68 +533,51 @@ def _sizes_picture(drawn: Uniformity) -> Markup:
     return view(chart, "sizes", {})
 
 
+_ROW, _NAMES = 22.0, 120.0  # pixels
+
+
 def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
+    """Draw a bar for each class with a stroke where it was expected to end."""
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
-    rows = [
-        _ClassCount(
-            _shortened(names[at], 100), int(drawn.classes[at]), float(drawn.classes_expected[at])
-        )
-        for at in kept.tolist()
-    ]
+    seen, mean = drawn.classes[kept].tolist(), drawn.classes_expected[kept].tolist()
+    x, bars, rows = svg.Scale(0, max([1.0, *seen, *mean]), 0, 100), [], []
+    for place, (code, n, expected) in enumerate(zip(kept.tolist(), seen, mean, strict=True)):
+        row = [named(names[code], 100).short, count(n), number(expected), _difference(n, expected)]
+        bars.append(_bar(row, x.percent(n), x.percent(expected), _ROW * place))
+        rows.append(row)
+    title = "How often each class was proposed"
     note = "Each class should come up equally often, given the sizes that were drawn."
     if len(names) > _CLASSES_SHOWN:
         shown = f"the {_CLASSES_SHOWN} of {count(len(names))} classes that are furthest off"
         note += f" Shown are {shown}."
-    return _bars(rows, note)
-
-
-class _ClassCount(NamedTuple):
-    """How often one class was proposed, and how often it should have been."""
-
-    name: str
-    observed: int
-    expected: float
-
-    @property
-    def difference(self) -> str:
-        """How far the two are apart."""
-        if not self.expected:
-            return "–"
-        off = 100 * (self.observed / self.expected - 1)
-        return f"{'+' if off >= 0.05 else '−' if off <= -0.05 else ''}{abs(off):.1f} %"
-
-
-def _bars(rows: Sequence[_ClassCount], note: str) -> Markup:
-    """Draw a bar for each class with a stroke where it was expected to end."""
-    title = "How often each class was proposed"
-    top = max([1.0, *(max(row.observed, row.expected) for row in rows)])
-    drawn = [_bar(row, Scale(0, top, 0, 100), _ROW * place) for place, row in enumerate(rows)]
-    about = f"{len(rows)} classes; the table below has the numbers."
-    height = _ROW * len(rows) + 4
+    about, height = f"{len(rows)} classes; the table below has the numbers.", _ROW * len(rows) + 4
     return figure(
-        _Caption(title, note),
+        {"title": title, "note": note},
         "class-counts",
-        chart("classes", title, about, height, drawn, left=_NAMES, right=62),
+        svg.chart("classes", title, about, height, bars, left=_NAMES, right=62),
         heads=["Class", "Proposed", "Expected", "Difference"],
-        rows=[[r.name, count(r.observed), number(r.expected), r.difference] for r in rows],
+        rows=rows,
         legend=[("bar", "proposed"), ("expected", "expected")],
     )
 
 
-_ROW, _NAMES = 22.0, 120.0  # pixels
+def _difference(observed: int, expected: float) -> str:
+    if not expected:
+        return "–"
+    off = 100 * (observed / expected - 1)
+    return f"{'+' if off >= 0.05 else '−' if off <= -0.05 else ''}{abs(off):.1f} %"
 
 
-def _bar(row: _ClassCount, x: Scale, y: float) -> Markup:
-    words = f"{row.name}: {count(row.observed)} proposed, {number(row.expected)} expected"
-    mark = x.percent(row.expected)
-    return tag(
+def _bar(row: Sequence[str], width: str, mark: str, y: float) -> Markup:
+    name, observed, expected, difference = row
+    return svg.tag(
         "g",
-        tag("title", words),
-        tag("text", clip(row.name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
-        tag("rect", y=y + 4, width=x.percent(row.observed), height=_ROW - 8),
-        tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
-        tag("text", row.difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
+        svg.tag("title", f"{name}: {observed} proposed, {expected} expected"),
+        svg.tag("text", svg.clip(name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
+        svg.tag("rect", y=y + 4, width=width, height=_ROW - 8),
+        svg.tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
+        svg.tag("text", difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
         class_="bar",
     )
 
@@ -716,16 +589,21 @@ _ROWS = 12  # of the table beneath the curve
 
 def _timeline(grown: Growth) -> Markup:
     """Draw how answers, and items with an answer, grew; with a table of a few moments."""
-    last = len(grown.times) - 1
-    shown = sorted({last - place for place in thin(len(grown.times), _ROWS)})
+    first, last = grown.times[0], grown.times[-1]
+    end = f"{last:%H:%M}" if first.date() == last.date() else _on(last)
+    told = (
+        f"From {_on(first)} to {end}: {count(grown.answers[-1])} answers about "
+        f"{count(grown.items[-1])} items."
+    )
+    n = len(grown.times)
     rows = [
         [f"{grown.times[at]:%Y-%m-%d %H:%M}", count(grown.answers[at]), count(grown.items[at])]
-        for at in shown
+        for at in sorted({n - 1 - place for place in svg.thin(n, _ROWS)})
     ]
     return figure(
-        _Caption("Answers over time", _told(grown)),
+        {"title": "Answers over time", "note": told},
         "over-time",
-        _curve(grown, 320.0),
+        _curve(grown, told),
         heads=["Time (UTC)", "Answers", "Items with an answer"],
         rows=rows,
         legend=[("line c0", "answers that stand"), ("line c1", "items with an answer")],
@@ -733,48 +611,39 @@ def _timeline(grown: Growth) -> Markup:
     )
 
 
-def _curve(grown: Growth, height: float) -> Markup:
+def _on(at: datetime) -> str:
+    return f"{at.day} {at:%B %Y, %H:%M}"
+
+
+def _curve(grown: Growth, told: str, height: float = 320.0) -> Markup:
     top = max(grown.answers) * 1.04
-    steps = ticks(0, top, 5)
+    steps = svg.ticks(0, top, 5)
     rows = list(zip(steps, labels(steps), strict=True))
     moments = [at.timestamp() for at in grown.times]
     begin, end = moments[0], max(moments[-1], moments[0] + 60)
-    x, y = Scale(begin, end, 0, 100), Scale(0, top, height - 46, 18)
+    x, y = svg.Scale(begin, end, 0, 100), svg.Scale(0, top, height - 46, 18)
     columns = grown.answers, grown.items
-    spots = spread([y(column[-1]) for column in columns], 16, y.end, y.start)
+    spots = svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start)
     until = grown.times[0] + timedelta(seconds=end - begin)
-    below = time_ticks(grown.times[0], until, 8)
-    parts = [
-        across(y, rows),
-        along(x, [(at.timestamp(), label) for at, label in below], y.start, "Time (UTC)"),
-    ]
+    below = [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)]
+    parts = [svg.across(y, rows), svg.along(x, below, y.start, "Time (UTC)")]
     for place, (column, spot) in enumerate(zip(columns, spots, strict=True)):
-        name = tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
-        shapes = [_line(moments, column, x, y), at(x.percent(moments[-1]), name)]
-        parts.append(tag("g", *shapes, class_=f"line on c{place}"))
-    told = _told(grown)
-    return chart("over-time", "Answers over time", told, height, parts, left=gutter(rows), right=58)
-
-
-def _line(moments: list[float], column: Sequence[int], x: Scale, y: Scale) -> Markup:
-    if len(moments) == 1:
-        return tag("circle", cx=x.percent(moments[0]), cy=y(column[0]), r=3.5, class_="lone")
-    wide, up = STRETCH / 100 * x.all(np.array(moments)), y.all(np.array(column, np.float64))
-    stroke = tag("path", d=path(wide, up), class_="stroke")
-    return stretched(stroke, top=0, height=y.start + 2, units=(STRETCH, y.start + 2))
-
-
-def _told(grown: Growth) -> str:
-    first, last = grown.times[0], grown.times[-1]
-    end = f"{last:%H:%M}" if first.date() == last.date() else _on(last)
-    return (
-        f"From {_on(first)} to {end}: {count(grown.answers[-1])} answers about "
-        f"{count(grown.items[-1])} items."
+        if len(moments) == 1:
+            line = svg.tag("circle", cx=x.percent(begin), cy=y(column[0]), r=3.5, class_="lone")
+        else:
+            wide = svg.STRETCH / 100 * x.all(np.array(moments))
+            up = y.all(np.array(column, np.float64))
+            stroke = svg.tag("path", d=svg.path(wide, up), class_="stroke")
+            line = svg.stretched(
+                stroke, top=0, height=y.start + 2, units=(svg.STRETCH, y.start + 2)
+            )
+        name = svg.tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
+        parts.append(
+            svg.tag("g", line, svg.at(x.percent(moments[-1]), name), class_=f"line on c{place}")
+        )
+    return svg.chart(
+        "over-time", "Answers over time", told, height, parts, left=svg.gutter(rows), right=58
     )
-
-
-def _on(at: datetime) -> str:
-    return f"{at.day} {at:%B %Y, %H:%M}"
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
