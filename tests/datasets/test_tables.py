@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import ruleout as ro
 from ruleout.datasets.tables import Table, draw_table, read_table
-from ruleout.labels.column_files import write_columns
+from ruleout.labels.files import write_columns
 
 PETS = "id,weight,wild,city,not,is\n7,4.2,false,Rome,dog|fish,cat\n8,+30,true,Oslo,cat,dog\n"
 EXPECTED = ro.LabelSets.from_lists([["dog", "fish"], ["cat"]], ["cat", "dog", "fish"])

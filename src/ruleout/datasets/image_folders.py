@@ -26,7 +26,7 @@ from ruleout.labels.row_files import check_memory, find_column, naming
 if TYPE_CHECKING:
     from PIL import Image
 
-    from ruleout.labels.column_files import Columns
+    from ruleout.labels.files import Columns
 
 
 _RULES = {
@@ -125,7 +125,7 @@ def _weights(columns: Columns, file: Path, notes: list[str]) -> NDArray[np.float
     """Return how likely each row is right, where the label file says so, as exports do."""
     if not columns.features.num_columns:
         return None
-    from ruleout.labels.column_files import numbers
+    from ruleout.labels.files import numbers
 
     found = numbers(columns.features.column(0))
     if not ((found >= 0) & (found <= 1)).all() or not found.any():

@@ -24,8 +24,7 @@ from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import InputError, LabelError, brief, nearest
-from ruleout.labels.laws import Law
-from ruleout.labels.process import Seed, draw
+from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.row_files import (
     COLUMN,
     check_separator,
@@ -41,7 +40,7 @@ from ruleout.labels.sets import LabelSets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ruleout.labels.column_files import Cells, Columns
+    from ruleout.labels.files import Cells, Columns
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
 FILE = "file"  # the column of a label file that names the images
@@ -392,7 +391,7 @@ def check_file(path: Path) -> None:
 
 def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) -> Columns:
     """Read the columns that `choosing` picks and those that hold labels or names."""
-    from ruleout.labels.column_files import read_columns  # late: it loads pyarrow
+    from ruleout.labels.files import read_columns  # late: it loads pyarrow
 
     check_file(path)
     if path.suffix.lower() == ".npz":
@@ -469,7 +468,7 @@ def _left_out(many: int, why: str, rows: list[int], path: Path) -> list[str]:
 
 def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
     """Return float32 ``[n, d]`` and the names of columns whose numbers lose digits in it."""
-    from ruleout.labels.column_files import numbers
+    from ruleout.labels.files import numbers
 
     x = np.empty((table.num_rows, table.num_columns), np.float32)
     coarse = []
@@ -491,7 +490,7 @@ def _loses(values: NDArray[np.float64], held: NDArray[np.float32]) -> bool:
 
 def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
     """Build the error for cells that are empty, infinite, too large, or no numbers."""
-    from ruleout.labels.column_files import shown_cell
+    from ruleout.labels.files import shown_cell
 
     rows = np.flatnonzero(~(np.abs(values) <= _MOST)).tolist()
     value, remedy = values[rows[0]], "fill it in, drop the row, or ignore the column"
@@ -620,14 +619,7 @@ def _plain(value: object) -> object:
 
 
 def redraw(
-    path: Path,
-    out: Path,
-    ask: Request,
-    *,
-    law: Law,
-    seed: Seed,
-    keep_label: bool,
-    sets_only: bool,
+    path: Path, out: Path, ask: Request, *, law: Law, seed: Seed, keep_label: bool, sets_only: bool
 ) -> tuple[LabelSets, tuple[str, ...]]:
     """Draw, write, and return the sets with the notes of reading."""
     suffix, label = out.suffix.lower(), str(ask.label)
@@ -645,7 +637,7 @@ def redraw(
     elif columns is None:
         raise DataError("images go into .npz", "write .npz, or use --sets-only", file=out)
     else:
-        from ruleout.labels.column_files import write_columns
+        from ruleout.labels.files import write_columns
 
         drawn = _replaced(columns, label, sets, keep_label, path)
         write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)

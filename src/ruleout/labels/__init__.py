@@ -2,8 +2,17 @@
 
 from ruleout.labels.classes import Classes, ClassName
 from ruleout.labels.errors import LabelError
-from ruleout.labels.laws import Law, kept_law, size_law, wrong_class_rate
-from ruleout.labels.process import Answers, Seed, answer, draw, propose
+from ruleout.labels.laws import (
+    Answers,
+    Law,
+    Seed,
+    answer,
+    draw,
+    kept_law,
+    propose,
+    size_law,
+    wrong_class_rate,
+)
 from ruleout.labels.sets import LabelSets
 
 __all__ = [

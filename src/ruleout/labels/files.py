@@ -1,45 +1,70 @@
-"""Label sets on disk: CSV, TSV, JSONL, Parquet and NPZ, by suffix.
+"""Label sets and columns on disk: CSV, TSV, JSONL, Parquet and NPZ, by suffix.
 
 Every format carries the class list, so that a class nobody ever ruled out is not lost. Files that
-other programs wrote carry none; then `classes=` says what the classes are.
+other programs wrote carry none; then `classes=` says what the classes are. Arrow is fast; where a
+fault is, :mod:`ruleout.labels.row_files` says.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, agree, class_names
-from ruleout.labels.column_files import Cells, read_columns, write_columns
-from ruleout.labels.errors import InputError, LabelError
+from ruleout.labels.errors import InputError, LabelError, brief
 from ruleout.labels.row_files import (
     COLUMN,
+    MARK,
+    META,
     SUFFIXES,
+    check_memory,
+    csv_rows,
     find_column,
+    join,
+    json_rows,
+    memory_left,
     name_codes,
     name_places,
     names_in,
     naming,
     parse_json,
+    separator_of,
     suffix_of,
 )
 from ruleout.labels.sets import LabelSets
 
+Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
+Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows of values
+
 _RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
-_PIECE = 1 << 24  # bytes read at a time
+_BLOCK = 1 << 24  # bytes read and parsed at a time; no row of CSV may be longer
+_MEMORY = 3  # bytes that reading a byte of CSV takes
+_LINES = 1024  # lines of JSON turned into columns at a time
+_KEYS = 100_000  # different keys that the lines of a file may have together
+_ROWS = 8192  # rows turned into Python values at a time
+_CELL = 131_072  # longest cell that Python's csv module reads
 
 
 def read(
@@ -209,7 +234,7 @@ def npz_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         if size != info.file_size - stream.tell() or size > packed * _RATIO:
             raise LabelError(f"array {name!r} is not of the size it claims", "write it again")
         data, done = np.empty(size, np.uint8), 0
-        while piece := stream.read(_PIECE):
+        while piece := stream.read(_BLOCK):
             data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
             done += len(piece)
     if done != size:
@@ -222,3 +247,454 @@ def npz_arrays(sets: LabelSets) -> dict[str, NDArray[Any]]:
     """Return what an archive holds of label sets: ``packed``, and ``meta`` (JSON as bytes)."""
     meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
     return {"packed": sets.packed, "meta": np.frombuffer(meta.encode(), np.uint8)}
+
+
+# ---------------------------------------------------------------------- columns
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A column of labels or names: a value per row, or each text once.
+
+    Attributes
+    ----------
+    values
+        Texts, lists, numbers: whatever the file holds.
+    codes
+        Which of the values each row holds; None: its own.
+    """
+
+    values: Iterable[Any]
+    codes: NDArray[np.int32] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.codes is None:
+            return iter(self.values)
+        values = list(self.values)
+        return (values[code] for code in self.codes.tolist())
+
+    def without(self, kept: NDArray[np.bool_]) -> Cells:
+        if self.codes is None:
+            return Cells([value for value, keep in zip(self.values, kept, strict=True) if keep])
+        values = list(self.values)
+        codes, places = np.unique(self.codes[kept], return_inverse=True)
+        return Cells([values[code] for code in codes.tolist()], places.astype(np.int32))
+
+    def rows(self, places: Sequence[int]) -> list[int]:
+        """Return the rows that hold the values at these places."""
+        if self.codes is None:
+            return list(places)
+        found: list[int] = np.flatnonzero(np.isin(self.codes, places)).tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of a file that are features, those of labels, and the class list inside."""
+
+    features: pa.Table
+    cells: dict[str, Cells]
+    classes: Any
+    rows: int
+    skipped: int = 0  # rows that could not be read at all
+
+    def without(self, rows: Sequence[int]) -> Columns:
+        """Return the columns without some rows."""
+        kept = np.ones(self.rows, np.bool_)
+        kept[list(rows)] = False
+        cells = {name: column.without(kept) for name, column in self.cells.items()}
+        features, left = self.features.filter(pa.array(kept)), int(kept.sum())
+        return replace(self, features=features, cells=cells, rows=left)
+
+
+def read_columns(
+    file: Path, choose: Choose, labels: Sequence[str] = (), *, raw: bool = False, skip: bool = False
+) -> Columns:
+    """Read the features that `choose` picks, and the columns of labels.
+
+    With `raw`, features of text files stay text as well, letter by letter. With `skip`, rows that
+    are wider or narrower than the header, and lines that are not JSON, are left out.
+    """
+    suffix = suffix_of(file)
+    if suffix == ".parquet":
+        return _read_parquet(file, choose, labels)
+    if suffix == ".jsonl":
+        return _read_jsonl(file, choose, labels, skip)
+    return _read_csv(file, choose, labels, raw, skip)
+
+
+# ---------------------------------------------------------------------- CSV and TSV
+
+
+def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool) -> Columns:
+    header, _ = csv_rows(file)
+    lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
+    inside = parse_json(lists[0], line=1) if lists else None
+    features = choose([name for name in header if not name.startswith(MARK)])
+    quotes, ends = _scan(file)
+    if quotes % 2:
+        _diagnose(file)  # Arrow takes a quote that never ends for a long cell
+    text = {*labels, *(features if raw else ())}
+    skipped: list[Any] | None = [] if skip else None
+    try:
+        table = _parse(file, header, [*features, *labels], text, quotes > 0, skipped)
+    except pa.ArrowInvalid as error:
+        if _diagnose(file):
+            reason = " ".join(str(error).split())[:80]
+            problem = f"this is not a readable CSV file ({reason})"
+            raise LabelError(problem, "write it again") from None
+        table = pa.table({name: pa.array([], pa.string()) for name in [*features, *labels]})
+    if len(header) == 1:  # then an empty line is a row, unless nothing follows
+        table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
+    cells = {name: _texts(table.column(name)) for name in labels}
+    many = len(skipped or ())
+    return Columns(table.select(features), cells, inside, table.num_rows, many)
+
+
+def _scan(file: Path) -> tuple[int, int]:
+    """Return how many quotes there are, and how many line ends the file ends with."""
+    quotes, tail = 0, b""
+    try:
+        with pa.input_stream(str(file)) as stream:
+            while block := stream.read(_BLOCK):
+                quotes += block.count(b'"')
+                blank = len(block.rstrip(b"\r\n"))
+                tail = block[blank:] if blank else tail + block
+    except OSError as error:
+        if error.errno is None:  # not the system's, but that of what unpacks
+            raise LabelError("this is not a readable gzip file", "write it again") from None
+        raise
+    return quotes, tail.count(b"\n") or tail.count(b"\r")
+
+
+def _parse(
+    file: Path,
+    header: list[str],
+    columns: list[str],
+    text: set[str],
+    quoted: bool,
+    skipped: list[Any] | None,
+) -> pa.Table:
+    def leave_out(row: Any) -> str:
+        assert skipped is not None  # only then it is called
+        skipped.append(row)
+        return "skip"
+
+    # Arrow opens the file itself: what belongs to Python would be freed by Arrow's threads,
+    # and a thread that does so while Python shuts down aborts the process. It aborts as well
+    # where memory ends, so that a limit is looked at before.
+    left = memory_left()
+    if _MEMORY * file.stat().st_size > left:
+        raise MemoryError
+    with pa.input_stream(str(file)) as stream:
+        return arrow_csv.read_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(
+                block_size=_BLOCK,
+                column_names=header,
+                skip_rows_after_names=1,
+                # each thread reserves memory, and none may come back to Python
+                use_threads=left == math.inf and skipped is None,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=separator_of(file),
+                newlines_in_values=quoted,
+                ignore_empty_lines=len(header) > 1,
+                invalid_row_handler=None if skipped is None else leave_out,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(text, pa.string()), include_columns=columns
+            ),
+        )
+
+
+def _diagnose(file: Path) -> int:
+    """Count the rows the slow way, which says in which line a fault is."""
+    return sum(1 for _ in csv_rows(file)[1])
+
+
+# ---------------------------------------------------------------------- JSONL
+
+
+def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -> Columns:
+    skipped: list[int] = []
+    inside, lines = json_rows(file, skipped if skip else None)
+    objects = (value for _, value in lines)
+    parts: dict[str, list[pa.Array]] = {}
+    cells: dict[str, list[Any]] = {name: [] for name in labels}
+    rows = 0
+    while block := list(islice(objects, _LINES)):
+        if set().union(*block) - parts.keys():
+            for key in dict.fromkeys(chain.from_iterable(block)):
+                parts.setdefault(key, [pa.nulls(rows)])
+        if len(parts) > _KEYS:
+            raise LabelError(f"the lines have over {_KEYS:,} different keys", "use the same keys")
+        for key, values in zip(parts, _transposed(block, list(parts)), strict=True):
+            parts[key].append(pa.nulls(len(block)) if key in cells else _array(values))
+            if key in cells:
+                cells[key].extend([None] * (rows - len(cells[key])))
+                cells[key].extend(values)
+        rows += len(block)
+    features = choose(list(parts))
+    table = pa.table({name: _joined(parts[name]) for name in features})
+    held = {name: Cells(found) for name, found in cells.items()}
+    return Columns(table, held, inside, rows, len(skipped))
+
+
+def _transposed(block: list[dict[str, Any]], keys: list[str]) -> Iterable[Sequence[Any]]:
+    """Return the values of each key; fast where every object has all of them."""
+    if len(keys) > 1 and all(len(value) == len(keys) for value in block):
+        return zip(*map(itemgetter(*keys), block), strict=True)
+    return ([value.get(key) for value in block] for key in keys)
+
+
+def _array(values: Sequence[Any]) -> pa.Array:
+    """Build a column; mixed kinds become numbers where all are, else text."""
+    try:
+        return pa.array(values)
+    except (ValueError, OverflowError, pa.ArrowException):
+        if all(value is None or isinstance(value, (bool, int, float)) for value in values):
+            return pa.array([None if v is None else _float(v) for v in values], pa.float64())
+        return pa.array([None if v is None else _text(v) for v in values], pa.string())
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return float("inf")
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
+    """Join the blocks of a column, whatever kind each one is."""
+    found = {part.type for part in parts if not kinds.is_null(part.type)}
+    if len(found) <= 1:
+        kind = found.pop() if found else pa.null()
+    elif found <= {pa.int64(), pa.float64(), pa.bool_()}:
+        kind = pa.float64()
+    else:
+        values = [value for part in parts for value in part.to_pylist()]
+        return pa.chunked_array([_array(values)])
+    return pa.chunked_array([part.cast(kind, safe=False) for part in parts], kind)
+
+
+# ---------------------------------------------------------------------- Parquet
+
+
+@contextmanager
+def parquet_file(file: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; whatever Arrow finds wrong with it becomes one sentence."""
+    with pa.OSFile(str(file)) as stream:  # a missing file stays a FileNotFoundError
+        try:
+            yield pq.ParquetFile(stream, page_checksum_verification=True)
+        except MemoryError:
+            raise
+        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
+            raise LabelError("this is not a readable Parquet file", "write it again") from None
+
+
+def _read_parquet(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
+    with parquet_file(file) as source:
+        schema = source.schema_arrow
+        features = choose(list(schema.names))
+        check_memory(source.metadata.num_rows, max(len(features), 1))
+        table = source.read(columns=[*features, *labels])
+    meta = (schema.metadata or {}).get(META)
+    cells = {name: _cells(table.column(name), name) for name in labels}
+    inside = None if meta is None else parse_json(meta)
+    return Columns(table.select(features), cells, inside, source.metadata.num_rows)
+
+
+def _cells(column: pa.ChunkedArray, name: str) -> Cells:
+    """Return lists as lists; whole numbers and true/false become text."""
+    column = _decoded(column)
+    kind = column.type
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        return Cells(_Lists(column))
+    if _is_text(kind) or kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_null(kind):
+        return _texts(column.cast(pa.string()))
+    if kinds.is_floating(kind):  # what pandas makes of whole numbers with gaps
+        try:
+            return _texts(column.cast(pa.int64()).cast(pa.string()))
+        except pa.ArrowInvalid:
+            pass
+    raise LabelError(f"the column holds {kind}", "give class names or whole numbers", column=name)
+
+
+class _Lists:
+    """A column of lists, turned into Python's piece by piece each time it is walked."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._column = column
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self._column), _ROWS):
+            yield from self._column.slice(start, _ROWS).to_pylist()
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if kinds.is_dictionary(column.type) else column
+
+
+def _texts(column: pa.ChunkedArray) -> Cells:
+    coded = column.fill_null("").combine_chunks().dictionary_encode()
+    return Cells(coded.dictionary.to_pylist(), coded.indices.to_numpy())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return a column as float64; what is empty or no number is NaN."""
+    column = _decoded(column)
+    kind = column.type
+    if _is_text(kind):
+        return np.fromiter(map(_number, column.to_pylist()), np.float64, len(column))
+    plain = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
+    if not plain and not kinds.is_decimal(kind):
+        return np.full(len(column), np.nan)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+
+
+def _number(cell: str | None) -> float:
+    """Read text that Arrow does not take for a number, such as ``+3``."""
+    try:
+        return float("nan" if cell is None or "_" in cell else cell)
+    except ValueError:
+        return float("nan")
+
+
+def shown_cell(column: pa.ChunkedArray, row: int) -> str:
+    """Return a cell for a message, nothing if it is empty."""
+    try:
+        value = str(column[row].as_py())
+    except (ValueError, OverflowError, ImportError):  # dates that Python cannot hold
+        return f"a cell of type {_decoded(column).type}"
+    return "" if value.strip().lower() in ("", "none", "nan") else brief(value)
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write_columns(
+    path: Path,
+    schema: pa.Schema,
+    blocks: Iterable[Block],
+    classes: Sequence[ClassName] | None = None,
+    *,
+    cell: Callable[[Any], Any] | None = None,
+) -> None:
+    """Write CSV, TSV, JSONL or Parquet by suffix, whole or not at all, with the class list.
+
+    In CSV and TSV, lists of names are joined by ``|``, or `cell` says how values are written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise LabelError(
+            f"unknown file type {path.suffix!r}", f"use one of {', '.join(SUFFIXES)}", file=path
+        )
+    listed = None if classes is None else json.dumps(list(classes))
+    with atomic_write(path) as out:
+        if suffix == ".parquet":
+            _write_parquet(out, schema, blocks, listed)
+        elif suffix == ".jsonl":
+            _write_jsonl(out, schema.names, blocks, listed)
+        else:
+            separator = "\t" if suffix == ".tsv" else ","
+            _write_csv(out, schema.names, blocks, listed, separator, cell or _joined_names)
+
+
+def _write_parquet(
+    out: IO[bytes], schema: pa.Schema, blocks: Iterable[Block], listed: str | None
+) -> None:
+    more = {} if listed is None else {META: listed.encode()}
+    schema = schema.with_metadata({**(schema.metadata or {}), **more})
+    with pq.ParquetWriter(out, schema, write_page_checksum=True) as table:
+        for block in blocks:
+            if isinstance(block, pa.RecordBatch):
+                table.write_batch(block.replace_schema_metadata(schema.metadata))
+            elif block:
+                columns = zip(zip(*block, strict=True), schema.types, strict=True)
+                arrays = [pa.array(column, kind) for column, kind in columns]
+                table.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def _rows(blocks: Iterable[Block]) -> Iterator[Sequence[Any]]:
+    for block in blocks:
+        if not isinstance(block, pa.RecordBatch):
+            yield from block
+            continue
+        for start in range(0, len(block), _ROWS):
+            piece = block.slice(start, _ROWS)
+            yield from zip(*(column.to_pylist() for column in piece.columns), strict=True)
+
+
+def _write_jsonl(
+    out: IO[bytes], names: list[str], blocks: Iterable[Block], listed: str | None
+) -> None:
+    if listed is not None:
+        out.write(f'{{"classes": {listed}}}\n'.encode())
+    for row in _rows(map(_without_nan, blocks)):
+        line = json.dumps(dict(zip(names, row, strict=True)), default=_json)
+        out.write(line.encode() + b"\n")
+
+
+def _json(value: Any) -> str:
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
+
+
+def _without_nan(block: Block) -> Block:
+    """Put null in the place of NaN, which JSON does not have."""
+    if isinstance(block, pa.RecordBatch):
+        for place, field in enumerate(block.schema):
+            if kinds.is_floating(field.type):
+                column = block.column(place)
+                column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
+                block = block.set_column(place, field.name, column)
+    return block
+
+
+def _write_csv(
+    out: IO[bytes],
+    names: list[str],
+    blocks: Iterable[Block],
+    listed: str | None,
+    separator: str,
+    cell: Callable[[Any], Any],
+) -> None:
+    more = [] if listed is None else [""]
+    text = _LineFeeds(out, "utf-8", newline="")
+    lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
+    lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
+    lines.writerows([*map(cell, row), *more] for row in _rows(blocks))
+    text.detach()
+
+
+def _joined_names(value: Any) -> Any:
+    return _short(join(value)) if isinstance(value, (list, tuple)) else value
+
+
+def _short(cell: str) -> str:
+    if len(cell) > _CELL:
+        raise LabelError(f"a cell would be {len(cell)} characters long", "write .parquet instead")
+    return cell
+
+
+class _LineFeeds(TextIOWrapper):
+    """Lines end in a line feed, although the csv module writes both line ends.
+
+    Before Python 3.13 it quotes only the line ends that it writes itself.
+    """
+
+    def write(self, line: str) -> int:
+        return super().write(line.removesuffix("\r\n") + "\n")

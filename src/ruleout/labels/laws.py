@@ -1,19 +1,23 @@
-"""Size laws: how many classes are ruled out per example."""
+"""Size laws, and the sets drawn by them: the MCL process, and the labelling of Section 3.2."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels.classes import Classes, class_names, to_array
+from ruleout.labels import bits as _bits
+from ruleout.labels.classes import Classes, ClassName, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
+from ruleout.labels.sets import LabelSets
 
 Law: TypeAlias = str | int | Sequence[float] | NDArray[Any]
+Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 Vector: TypeAlias = NDArray[np.float64]
 
 
@@ -25,15 +29,10 @@ def _binomials(n: int) -> Iterator[int]:
         yield value
 
 
-def _paper(k: int) -> list[float]:
-    return [ways / (2 ** (k - 1) - 1) for ways in _binomials(k - 1)]
-
-
-def _released(k: int) -> list[float]:
-    return [ways / (2**k - 2) for ways in islice(_binomials(k), k - 1)]
-
-
-LAWS: dict[str, Callable[[int], list[float]]] = {"paper": _paper, "released": _released}
+LAWS: dict[str, Callable[[int], list[float]]] = {
+    "paper": lambda k: [ways / (2 ** (k - 1) - 1) for ways in _binomials(k - 1)],
+    "released": lambda k: [ways / (2**k - 2) for ways in islice(_binomials(k), k - 1)],
+}
 
 
 def size_law(law: Law, classes: Classes) -> Vector:
@@ -146,3 +145,197 @@ def wrong_class_rate(sizes: Any, classes: Classes) -> Vector:
     if not ((s >= 1) & (s <= k - 1)).all():
         raise LabelError("a size is impossible", f"with {k} classes, sizes go from 1 to {k - 1}")
     return np.asarray((s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1)))
+
+
+def draw(y: Any, classes: Classes, law: Law = "released", seed: Seed = 0) -> LabelSets:
+    """Draw a set of ruled-out classes for each true label (Eq. 4 of the paper).
+
+    A size s comes from `law`; then s of the k-1 wrong classes are ruled out, every such set being
+    equally likely.
+
+    Parameters
+    ----------
+    y
+        True labels, one per row: class names, or positions.
+    classes
+        Class names, or their number.
+    law
+        See :func:`size_law`.
+    seed
+        A seed or a NumPy generator.
+
+    Examples
+    --------
+    >>> sets = draw([0, 1, 2], classes=4, law=2, seed=0)
+    >>> sets.sizes
+    array([2, 2, 2])
+    """
+    names = class_names(classes)
+    true = encode(y, names, "y")
+    return _drawn(len(true), names, law, seed, without=true)
+
+
+def propose(n: int, classes: Classes, law: Law = "released", seed: Seed = 0) -> LabelSets:
+    """Propose n sets to ask about: "is the true class among these?" (Section 3.2).
+
+    The size comes from `law`; then every set of that size, the true class included or not, is
+    equally likely.
+
+    Examples
+    --------
+    >>> propose(3, classes=5, law=2, seed=0).sizes
+    array([2, 2, 2])
+    """
+    if n < 0:
+        raise LabelError(f"{n} sets asked for", "ask for zero or more")
+    return _drawn(n, class_names(classes), law, seed, without=None)
+
+
+def _drawn(
+    n: int, names: tuple[ClassName, ...], law: Law, seed: Seed, without: NDArray[np.intp] | None
+) -> LabelSets:
+    rng = np.random.default_rng(seed)
+    k = len(names)
+    sizes = rng.choice(np.arange(1, k), size=n, p=size_law(law, k))
+
+    def rows(piece: slice) -> NDArray[np.bool_]:
+        return _choose(rng, sizes[piece], k, None if without is None else without[piece])
+
+    return LabelSets._trusted(_bits.pack(rows, n, k), names)
+
+
+def _choose(
+    rng: np.random.Generator, sizes: NDArray[np.intp], k: int, without: NDArray[np.intp] | None
+) -> NDArray[np.bool_]:
+    """Choose `sizes[i]` of the classes, `without[i]` left out, each set equally likely.
+
+    Selection sampling (Fan, Muller and Rezucha 1962): walk the classes once and take each with
+    probability (still wanted) / (still left), all rows side by side.
+    """
+    n = len(sizes)
+    chosen = np.empty((k, n), np.bool_)
+    wanted = sizes.astype(np.float64)
+    left = np.full(n, float(k if without is None else k - 1))
+    for code in range(k):
+        take = rng.random(n) * left < wanted
+        if without is not None:
+            free = without != code
+            take &= free
+            left -= free
+        else:
+            left -= 1
+        wanted -= take
+        chosen[code] = take
+    return chosen.T
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Questions asked and the answers given, both kept.
+
+    Attributes
+    ----------
+    asked
+        The proposed sets, one question per row.
+    yes
+        Whether the true class was among the proposed ones, bool (n,).
+    items
+        Which example each question was about, int (n,).
+    """
+
+    asked: LabelSets
+    yes: NDArray[np.bool_]
+    items: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.yes)
+
+    @property
+    def no(self) -> LabelSets:
+        """The proposed sets answered with "no", which the paper keeps; of ``items[~yes]``."""
+        return self.asked[~self.yes]
+
+    @property
+    def ruled_out(self) -> LabelSets:
+        """What each answer rules out, the proposed set after "no" and all others after "yes"."""
+        packed = self.asked.packed.copy()
+        packed[self.yes] = _bits.complement(packed[self.yes], len(self.asked.classes))
+        return LabelSets._trusted(packed, self.asked.classes)
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """How likely a wrong class stays possible after each answer, :func:`wrong_class_rate`."""
+        return wrong_class_rate(self.asked.sizes, self.asked.classes)
+
+    def per_item(self) -> tuple[NDArray[np.intp], LabelSets, NDArray[np.float64]]:
+        """Combine all answers about the same item.
+
+        Returns
+        -------
+        items, sets, rates
+            Each item once, in rising order; what its answers rule out together; and the product of
+            their rates, for :func:`ruleout.losses.answered`.
+
+        Raises
+        ------
+        LabelError
+            If the answers about an item contradict each other: nothing would be left.
+        """
+        items, place = np.unique(self.items, return_inverse=True)
+        packed = np.zeros((len(items), self.asked.packed.shape[1]), np.uint8)
+        np.bitwise_or.at(packed, place, self.ruled_out.packed)
+        rates = np.ones(len(items))
+        np.multiply.at(rates, place, self.rates)
+        k = len(self.asked.classes)
+        full = _bits.count(packed) == k
+        if full.any():
+            raise LabelError(
+                f"the answers about item {items[np.argmax(full)]} rule out every class",
+                "ask about it again, or leave the item out",
+            )
+        return items, LabelSets._trusted(packed, self.asked.classes), rates
+
+
+def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
+    """Answer truthfully, for each proposed set, whether the true class is among these.
+
+    Parameters
+    ----------
+    asked
+        Proposed sets, from :func:`propose`.
+    y
+        The true label of each item.
+    items
+        Which item each question is about; by default question i is about item i.
+
+    Examples
+    --------
+    >>> asked = LabelSets([[1, 1, 0], [1, 0, 0]])
+    >>> answer(asked, y=[1, 1]).yes
+    array([ True, False])
+    """
+    if not isinstance(asked, LabelSets):
+        raise LabelError(f"asked is {brief(asked)}", "give LabelSets, as propose(...) makes them")
+    true = encode(y, asked.classes, "y")
+    about = np.arange(len(asked)) if items is None else to_array(items, "items")
+    about = about.astype(np.intp) if about.size == 0 else about
+    if about.shape != (len(asked),) or about.dtype.kind not in "iu":
+        raise LabelError(
+            f"items has shape {about.shape} and type {about.dtype}",
+            f"give one item number for each of the {len(asked)} questions",
+        )
+    if items is None and len(true) != len(asked):
+        raise LabelError(
+            f"{len(asked)} questions but {len(true)} labels",
+            "give one label per question, or say with items= which item each is about",
+        )
+    if len(about) and (about.min() < 0 or about.max() >= len(true)):
+        row = int(np.argmax((about < 0) | (about >= len(true))))
+        raise LabelError(
+            f"item {about[row]} has no label", f"there are {len(true)} labels", row=row
+        )
+    code = true[about]
+    byte = asked.packed[np.arange(len(asked)), code // 8]
+    answers = Answers(asked, (byte >> (code % 8)) % 2 == 1, about.astype(np.intp))
+    answers.yes.flags.writeable = answers.items.flags.writeable = False
+    return answers

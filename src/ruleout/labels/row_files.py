@@ -1,7 +1,7 @@
 """Files of rows (CSV, TSV, JSONL, Parquet) read row by row, each with its line for errors.
 
 Label sets, tables, items to label and imported answers are all read here; what only needs columns
-is read faster by :mod:`ruleout.labels.column_files`, and comes here to find the line of a fault.
+is read faster by :mod:`ruleout.labels.files`, and comes here to find the line of a fault.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _jsonl(file: Path) -> Iterator[Row]:
 
 
 def _parquet(file: Path) -> Iterator[Row]:
-    from ruleout.labels.column_files import parquet_file  # late: it loads pyarrow
+    from ruleout.labels.files import parquet_file  # late: it loads pyarrow
 
     with parquet_file(file) as table:
         check_unique(table.schema_arrow.names)

@@ -314,11 +314,7 @@ def _only_control(tasks: list[dict[str, Any]]) -> str | None:
 
 
 def _annotated(
-    task: dict[str, Any],
-    item: str,
-    classes: Sequence[str],
-    meaning: Meaning,
-    control: str | None,
+    task: dict[str, Any], item: str, classes: Sequence[str], meaning: Meaning, control: str | None
 ) -> Iterator[Earlier]:
     for annotation in _annotations(task):
         chosen: list[Any] = []

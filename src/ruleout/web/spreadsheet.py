@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ruleout.labels.column_files import write_columns
 from ruleout.labels.errors import InputError
+from ruleout.labels.files import write_columns
 from ruleout.labels.row_files import join
 
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
