@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -49,7 +49,10 @@ def read_folder(folder: Path, ask: Request) -> Table:
     found, whole = _listed(folder), hashlib.sha256()
     notes: list[str] = []
     sets = labels = classes = weight = None
-    names = found if ask.files is None else _asked(folder, ask.files)
+    names = found if ask.files is None else list(ask.files)
+    for name in ask.files or ():
+        if not _inside(folder, name):
+            raise DataError(f"there is no image {brief(name)} in the folder", "put it back")
     if ask.named or ask.labels_file is not None:
         file = label_file(folder, ask)
         with naming(file):
@@ -88,10 +91,8 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
     if ask.reading.get("kind") != "images":
         raise DataError("this is a folder of images, and columns are wanted", "give a table file")
     if ask.reading.get("scale") != "0 to 1":
-        raise DataError(
-            "this is a folder of images, and arrays of another scale are wanted",
-            "give an NPZ file, scaled as the first one was",
-        )
+        problem = "this is a folder of images, and arrays of another scale are wanted"
+        raise DataError(problem, "give an NPZ file, scaled as the first one was")
     channels, height, width = ask.reading["shape"]
     if channels not in (1, 3) or ask.size not in (None, (height, width)):
         raise DataError(f"images of shape {(channels, height, width)} are wanted", "leave size out")
@@ -99,7 +100,6 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
 
 
 def label_file(folder: Path, ask: Request) -> Path:
-    """Return the label file: the one asked for, or ``labels.csv`` in the folder."""
     file = folder / "labels.csv" if ask.labels_file is None else ask.labels_file
     if ask.labels_file is None and not file.is_file():
         if (folder / "project.json").is_file():
@@ -108,10 +108,8 @@ def label_file(folder: Path, ask: Request) -> Path:
                 "name no column with fit, evaluate and resolve; for other commands write its sets "
                 "with `ruleout label export`",
             )
-        raise DataError(
-            "the folder has no file labels.csv",
-            "name the label file with labels_file=... (--labels-file FILE)",
-        )
+        problem = "the folder has no file labels.csv"
+        raise DataError(problem, "name the label file with labels_file=... (--labels-file FILE)")
     return file
 
 
@@ -137,7 +135,6 @@ def _weights(columns: Columns, file: Path, notes: list[str]) -> NDArray[np.float
 
 
 def _listed(folder: Path) -> list[str]:
-    """List the images below the folder, hidden ones left out, sorted by name."""
     found = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -154,25 +151,12 @@ def _named(cells: Iterable[Any], folder: Path, found: list[str]) -> list[str]:
         name = PurePosixPath(str(cell).replace("\\", "/")).as_posix()
         options = [name, f"images/{name}"]
         match = next((option for option in options if option in known), None)
+        match = match or next((option for option in options if _inside(folder, option)), None)
         if match is None:
-            match = next((option for option in options if _inside(folder, option)), None)
-        if match is None:
-            raise DataError(
-                f"there is no image {brief(cell)} in {folder}",
-                "give names relative to that folder",
-                row=row,
-                column=FILE,
-            )
+            problem = f"there is no image {brief(cell)} in {folder}"
+            raise DataError(problem, "give names relative to that folder", row=row, column=FILE)
         names.append(match)
     return names
-
-
-def _asked(folder: Path, files: tuple[str, ...]) -> list[str]:
-    """Return the paths that the caller asks for, each of a file below the folder."""
-    for name in files:
-        if not _inside(folder, name):
-            raise DataError(f"there is no image {brief(name)} in the folder", "put it back")
-    return list(files)
 
 
 def _inside(folder: Path, name: str) -> bool:
@@ -192,7 +176,12 @@ def _read(
             if not images:
                 check_memory(len(names), pixels.size)
             elif pixels.shape[:2] != images[0].shape[:2]:
-                raise _uneven(folder, names, len(images), images[0], pixels)
+                here, there = ("×".join(map(str, i.shape[:2])) for i in (pixels, images[0]))
+                raise DataError(
+                    f"the image is {here} pixels high and wide, {names[0]} is {there}",
+                    f"give one size for all, as in --size {there.replace('×', 'x')}",
+                    file=files[len(images)],
+                )
             whole.update(names[len(images)].encode() + b"\0" + digest)
             images.append(pixels)
     channels = 1 if all(pixels.ndim == 2 for pixels in images) else 3
@@ -202,15 +191,6 @@ def _read(
         x[row] = pixels if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     x /= np.float32(255)
     return x.reshape(len(images), -1), (channels, height, width)
-
-
-def _uneven(folder: Path, names: list[str], row: int, first: Pixels, other: Pixels) -> DataError:
-    here, there = ("×".join(map(str, pixels.shape[:2])) for pixels in (other, first))
-    return DataError(
-        f"the image is {here} pixels high and wide, {names[0]} is {there}",
-        f"give one size for all, as in --size {there.replace('×', 'x')}",
-        file=folder / names[row],
-    )
 
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
@@ -223,33 +203,18 @@ _MOST = 1 << 26  # pixels of one image; a bomb claims more
 def decode_all(
     files: list[Path], *, size: tuple[int, int] | None, grey: bool | None
 ) -> Generator[tuple[Pixels, bytes], None, None]:
-    """Yield the pixels of each file and the sha256 of its bytes, in order.
-
-    Parameters
-    ----------
-    size
-        (height, width) to resize to, bilinear and stretched; None leaves images as they are.
-    grey
-        Whether all become grey or all colour; None leaves them as they are.
-    """
+    """Yield the pixels of each file and the sha256 of its bytes, in order."""
     if find_spec("PIL") is None:
         raise DataError("reading images needs Pillow", "pip install pillow")
+    from PIL import Image
+
     one = partial(_decode, size=size, grey=grey)
-    with _bombs_raise(), ThreadPoolExecutor() as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
+        warnings.simplefilter("error", Image.DecompressionBombWarning)  # in all threads
         try:
             yield from pool.map(one, range(len(files)), files)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _bombs_raise() -> Iterator[None]:
-    """Make Pillow's warning about too many pixels an error, in all threads."""
-    from PIL import Image
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        yield
 
 
 def _decode(
@@ -264,18 +229,13 @@ def _decode(
                 raise Image.DecompressionBombError
             pixels = _pixels(image, size, grey)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise DataError(
-            f"the image has more than {_MOST:,} pixels", "make it smaller", file=file, row=row
-        ) from None
+        problem = f"the image has more than {_MOST:,} pixels"
+        raise DataError(problem, "make it smaller", file=file, row=row) from None
     except MemoryError:
         raise
     except Exception:  # each format breaks in ways of its own
-        raise DataError(
-            "this is not a readable image",
-            "save it again as PNG, JPEG, BMP, GIF or WebP",
-            file=file,
-            row=row,
-        ) from None
+        remedy = "save it again as PNG, JPEG, BMP, GIF or WebP"
+        raise DataError("this is not a readable image", remedy, file=file, row=row) from None
     return pixels, hashlib.sha256(content).digest()
 
 

@@ -37,9 +37,8 @@ def read_archive(path: Path, ask: Request) -> Table:
         raw = _array(archive, rows if ask.featureless else None)
         for name, other in ((ask.about, sets), (ask.label, labels)):
             if other is not None and len(other) != len(raw):
-                raise DataError(
-                    f"x has {len(raw)} rows and {name!r} has {len(other)}", "give one per row of x"
-                )
+                problem = f"x has {len(raw)} rows and {name!r} has {len(other)}"
+                raise DataError(problem, "give one per row of x")
         if not len(raw):
             raise DataError("array 'x' has no rows", "give at least one")
         names = _names(archive, raw.shape[1]) if raw.ndim == 2 else []
@@ -68,10 +67,8 @@ def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
         return np.empty((rows, 0), np.float32)
     array = npz_array(archive, find_column("x", npz_names(archive)))
     if array.dtype.kind not in "biuf" or array.ndim < 2:
-        raise DataError(
-            f"array 'x' is of type {array.dtype} and shape {array.shape}",
-            "save numbers, one row or image per example",
-        )
+        problem = f"array 'x' is of type {array.dtype} and shape {array.shape}"
+        raise DataError(problem, "save numbers, one row or image per example")
     return array
 
 
@@ -102,20 +99,16 @@ def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
         return []
     names = npz_array(archive, "features")
     if names.dtype.kind != "U" or names.shape != (d,):
-        raise DataError(
-            f"array 'features' is of type {names.dtype} and shape {names.shape}",
-            f"save the names of the {d} columns of x",
-        )
+        problem = f"array 'features' is of type {names.dtype} and shape {names.shape}"
+        raise DataError(problem, f"save the names of the {d} columns of x")
     return [str(name) for name in names]
 
 
 def _row_names(archive: zipfile.ZipFile, name: str, n: int) -> tuple[str, ...]:
     found = npz_array(archive, find_column(name, npz_names(archive)))
     if found.dtype.kind not in "Uiu" or found.shape != (n,):
-        raise DataError(
-            f"array {name!r} is of type {found.dtype} and shape {found.shape}",
-            f"save the names of the {n} rows of x as text",
-        )
+        problem = f"array {name!r} is of type {found.dtype} and shape {found.shape}"
+        raise DataError(problem, f"save the names of the {n} rows of x as text")
     return row_names(found.tolist(), name)
 
 
@@ -142,7 +135,14 @@ def _images(
     """Put channels first; bytes become numbers from 0 to 1."""
     if ask.ignore or ask.features:
         raise DataError("array 'x' holds images", "images have no columns to choose from")
-    raw, shape = _channels_first(raw)
+    if raw.ndim == 3:
+        raw = raw[:, None]
+    elif raw.ndim == 4 and raw.shape[1] not in (1, 3) and raw.shape[3] in _CHANNELS:
+        raw = raw.transpose(0, 3, 1, 2)
+    if raw.ndim != 4 or raw.shape[1] not in _CHANNELS or not raw[0].size:
+        remedy = "save (n, columns), (n, height, width), or images of 1, 3 or 4 channels"
+        raise DataError(f"array 'x' has shape {raw.shape}", remedy)
+    shape = tuple(int(side) for side in raw.shape[1:])
     if ask.reading is not None and ask.reading.get("shape") != list(shape):
         wanted = ask.reading.get("shape")
         say = f"images of shape {tuple(wanted)}" if wanted else "columns"
@@ -155,19 +155,6 @@ def _images(
     return x, shape, (), {"kind": "images", "shape": list(shape), "scale": scale}
 
 
-def _channels_first(raw: NDArray[Any]) -> tuple[NDArray[Any], tuple[int, int, int]]:
-    if raw.ndim == 3:
-        raw = raw[:, None]
-    elif raw.ndim == 4 and raw.shape[1] not in (1, 3) and raw.shape[3] in _CHANNELS:
-        raw = raw.transpose(0, 3, 1, 2)
-    if raw.ndim != 4 or raw.shape[1] not in _CHANNELS or not raw[0].size:
-        raise DataError(
-            f"array 'x' has shape {raw.shape}",
-            "save (n, columns), (n, height, width), or images of 1, 3 or 4 channels",
-        )
-    return raw, (int(raw.shape[1]), int(raw.shape[2]), int(raw.shape[3]))
-
-
 def _floats(raw: NDArray[Any], features: list[str] | None) -> NDArray[np.float32]:
     """Convert rows a few MiB at a time, and refuse what is not finite as float32."""
     x = np.empty(raw.shape, np.float32)
@@ -177,15 +164,10 @@ def _floats(raw: NDArray[Any], features: list[str] | None) -> NDArray[np.float32
             good = np.abs(block) <= _MOST
             if not good.all():
                 row, column = (int(place) for place in np.argwhere(~good)[0])
-                raise _not_finite(block[row, column], piece.start + row, column, features)
+                value, where = block[row, column], features[column] if features else column
+                problem, remedy = f"the value is {value}", "fill it in or drop the row"
+                if np.isfinite(value):
+                    problem, remedy = f"{value:g} is too large for float32", "scale the column"
+                raise DataError(problem, remedy, row=piece.start + row, column=where)
         x[piece] = block
     return x
-
-
-def _not_finite(value: Any, row: int, column: int, features: list[str] | None) -> DataError:
-    where = column if features is None else features[column]
-    if np.isfinite(value):
-        problem, remedy = f"{value:g} is too large for float32", "scale the column"
-    else:
-        problem, remedy = f"the value is {value}", "fill it in or drop the row"
-    return DataError(problem, remedy, row=row, column=where)

@@ -248,9 +248,6 @@ def draw_table(
     return redraw(source, out, ask, law=law, seed=seed, **options)[0]
 
 
-# ---------------------------------------------------------------------- what is asked for
-
-
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """The arguments of :func:`ruleout.datasets.read_table`, described there."""
@@ -304,10 +301,8 @@ class Request:
         for name in self.held:
             if name in (self.features or ()):
                 what = "names" if name == self.names else "labels"
-                raise DataError(
-                    f"column {name!r} holds {what} and is asked for as a feature",
-                    "take it out of the features",
-                )
+                problem = f"column {name!r} holds {what} and is asked for as a feature"
+                raise DataError(problem, "take it out of the features")
         for name in self.ignore:
             if name in self.held or name in (self.features or ()):
                 raise DataError(f"column {name!r} is asked for and ignored", "do one of the two")
@@ -332,14 +327,9 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
     if len(missing) == 1:
         find_column(missing[0], names)
     if missing:
-        raise DataError(
-            f"{len(missing)} columns are missing: {shown(missing)}",
-            f"the columns are {shown(names)}",
-        )
+        problem = f"{len(missing)} columns are missing: {shown(missing)}"
+        raise DataError(problem, f"the columns are {shown(names)}")
     return list(ask.wanted)
-
-
-# ---------------------------------------------------------------------- reading
 
 
 def read(path: Path, ask: Request) -> Table:
@@ -367,11 +357,8 @@ def reporting(path: Path) -> Iterator[None]:
         with naming(path):
             yield
     except OSError as error:
-        raise DataError(
-            f"the file cannot be read ({error.strerror or error})",
-            "check its permissions",
-            file=path,
-        ) from None
+        problem = f"the file cannot be read ({error.strerror or error})"
+        raise DataError(problem, "check its permissions", file=path) from None
 
 
 def check_file(path: Path) -> None:
@@ -463,9 +450,6 @@ def _left_out(many: int, why: str, rows: list[int], path: Path) -> list[str]:
     return [f"{many:,} row(s) left out: {why}{where if places else ''}."]
 
 
-# ---------------------------------------------------------------------- numbers
-
-
 def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
     """Return float32 ``[n, d]`` and the names of columns whose numbers lose digits in it."""
     from ruleout.labels.files import numbers
@@ -478,18 +462,12 @@ def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
         if not math.isfinite(high - low) or max(-low, high) > _MOST:
             raise _bad_cells(table.column(place), values, name)
         x[:, place] = values
-        if max(-low, high) > _EXACT and _loses(values, x[:, place]):
-            coarse.append(name)
+        if max(-low, high) > _EXACT and (values == np.rint(values)).all():
+            coarse += [name] if (values != x[:, place]).any() else []
     return x, coarse
 
 
-def _loses(values: NDArray[np.float64], held: NDArray[np.float32]) -> bool:
-    """Tell whether these are whole numbers that float32 does not hold exactly."""
-    return bool((values == np.rint(values)).all() and (values != held).any())
-
-
 def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
-    """Build the error for cells that are empty, infinite, too large, or no numbers."""
     from ruleout.labels.files import shown_cell
 
     rows = np.flatnonzero(~(np.abs(values) <= _MOST)).tolist()
@@ -504,9 +482,6 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
     else:
         problem = "the cell is empty"
     return DataError(problem, remedy, row=rows, column=name)
-
-
-# ---------------------------------------------------------------------- labels
 
 
 def labelled(
@@ -564,11 +539,9 @@ def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:
         names.update(str(name).strip() for name in labels if _is_name(name))
     names.discard("")
     if len(names) < 2:
-        raise DataError(
-            f"{len(names)} class name(s) occur in the data",
-            "name all classes with classes=[...] (--classes cat,dog,bird)",
-            column=" and ".join(ask.named),
-        )
+        problem = f"{len(names)} class name(s) occur in the data"
+        remedy = "name all classes with classes=[...] (--classes cat,dog,bird)"
+        raise DataError(problem, remedy, column=" and ".join(ask.named))
     if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", name) for name in names):
         return class_names(sorted(int(name) for name in names))
     return class_names(sorted(names))
@@ -580,10 +553,8 @@ def _check_separator(names: set[str]) -> None:
     times = Counter(part for split_up in parts.values() for part in set(split_up))
     for name in sorted(names):
         if len(parts[name]) > 1 and any(times[part] > 1 for part in parts[name] if part):
-            raise DataError(
-                f"{brief(name)} looks like several class names",
-                "separate class names by |, or name all classes with classes=[...]",
-            )
+            remedy = "separate class names by |, or name all classes with classes=[...]"
+            raise DataError(f"{brief(name)} looks like several class names", remedy)
 
 
 def _is_name(name: object) -> bool:
@@ -615,18 +586,19 @@ def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# ---------------------------------------------------------------------- drawing
-
-
 def redraw(
     path: Path, out: Path, ask: Request, *, law: Law, seed: Seed, keep_label: bool, sets_only: bool
 ) -> tuple[LabelSets, tuple[str, ...]]:
     """Draw, write, and return the sets with the notes of reading."""
+    from ruleout.labels.files import write_columns
+
     suffix, label = out.suffix.lower(), str(ask.label)
-    _check_out(path, out, suffix)
+    if suffix not in SUFFIXES:
+        raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
+    if out.exists() and path.exists() and out.samefile(path):
+        raise DataError("this file is to be read and written", "give another name", file=out)
     if path.suffix.lower() == ".npz" or (suffix == ".npz" and not sets_only):
-        table = read(path, replace(ask, featureless=sets_only))
-        columns = _of_numbers(table, label)
+        table, columns = read(path, replace(ask, featureless=sets_only)), None
     else:
         table, columns = _of_columns(path, ask, raw=suffix in (".csv", ".tsv"))
     sets = draw(table.labels, table.classes or (), law, seed)
@@ -634,25 +606,15 @@ def redraw(
         sets.write(out)
     elif suffix == ".npz":
         _write_npz(table, sets, out, label if keep_label else None)
-    elif columns is None:
+    elif len(table.shape) > 1:
         raise DataError("images go into .npz", "write .npz, or use --sets-only", file=out)
     else:
-        from ruleout.labels.files import write_columns
-
-        drawn = _replaced(columns, label, sets, keep_label, path)
+        drawn = _replaced(table, columns, label, sets, keep_label, path)
         write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)
     return sets, table.notes
 
 
-def _check_out(path: Path, out: Path, suffix: str) -> None:
-    if suffix not in SUFFIXES:
-        raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
-    if out.exists() and path.exists() and out.samefile(path):
-        raise DataError("this file is to be read and written", "give another name", file=out)
-
-
 def _write_npz(table: Table, sets: LabelSets, path: Path, label: str | None) -> None:
-    """Write x, the packed sets with their class list, and the true labels if they have a name."""
     from ruleout.labels.files import npz_arrays
 
     arrays: dict[str, Any] = {"x": table.x.reshape(len(table), *table.shape)}
@@ -662,16 +624,6 @@ def _write_npz(table: Table, sets: LabelSets, path: Path, label: str | None) -> 
         arrays[label] = table.labels
     with atomic_write(path) as out:
         np.savez(out, **arrays | npz_arrays(sets))
-
-
-def _of_numbers(table: Table, label: str) -> pa.Table | None:
-    """Return the columns of an array, the label last; None for images."""
-    import pyarrow as pa
-
-    if len(table.shape) > 1:
-        return None
-    columns = {name: table.x[:, place] for place, name in enumerate(table.features)}
-    return pa.table({**columns, label: table.labels})
 
 
 def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
@@ -707,21 +659,26 @@ def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
 
 
 def _replaced(
-    columns: pa.Table, label: str, sets: LabelSets, keep_label: bool, path: Path
+    table: Table,
+    columns: pa.Table | None,
+    label: str,
+    sets: LabelSets,
+    keep_label: bool,
+    path: Path,
 ) -> pa.Table:
     """Put a list column in the place of the label, or behind it."""
     import pyarrow as pa
 
     from ruleout.labels.files import name_lists
 
+    if columns is None:
+        numbers = {name: table.x[:, place] for place, name in enumerate(table.features)}
+        columns = pa.table({**numbers, label: table.labels})
     if COLUMN in columns.column_names and (keep_label or label != COLUMN):
-        raise DataError(
-            f"there is a column {COLUMN!r} already", "rename it, or use --sets-only", file=path
-        )
-    lists, place = (
-        pa.array(sets.to_lists(), name_lists(sets.classes)),
-        columns.column_names.index(label),
-    )
+        problem = f"there is a column {COLUMN!r} already"
+        raise DataError(problem, "rename it, or use --sets-only", file=path)
+    place = columns.column_names.index(label)
+    lists = pa.array(sets.to_lists(), name_lists(sets.classes))
     if keep_label:
         return columns.add_column(place + 1, COLUMN, lists)
     return columns.set_column(place, COLUMN, lists)

@@ -18,14 +18,6 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 
     What is written lies in a hidden folder beside it until then, and goes when the block raises.
     A link stays a link, and a file that was there keeps its permissions.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder, "a.txt")) as out:
-    ...         _ = out.write(b"whole")
-    ...     Path(folder, "a.txt").read_text()
-    'whole'
     """
     file = Path(os.path.realpath(path))
     if not file.parent.is_dir():
@@ -52,16 +44,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
 def atomic_folder(
     target: Path, move: Callable[[Path, Path], object] = Path.rename
 ) -> Iterator[Path]:
-    """Yield a hidden folder to fill; `move` gives it its name only when the block ends well.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     with atomic_folder(Path(place, "new")) as part:
-    ...         _ = (part / "a.txt").write_text("whole")
-    ...     [file.name for file in Path(place, "new").iterdir()]
-    ['a.txt']
-    """
+    """Yield a hidden folder to fill; `move` gives it its name only when the block ends well."""
     part = target.parent / f".ruleout-{token_hex(8)}"
     try:
         part.mkdir()

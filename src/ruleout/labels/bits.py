@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def check_rows(
 
 
 def is_table(source: Any) -> bool:
-    """Tell tables of 0 and 1 (arrays, frames, sparse matrices) from lists of names."""
+    """Tell tables of 0 and 1 from lists of names."""
     return len(getattr(source, "shape", ())) > 1 or hasattr(source, "tocsr")
 
 
@@ -131,12 +131,7 @@ def pack_table(source: Any) -> tuple[Bits, int, tuple[ClassName, ...] | None]:
     n, k = table.shape
     check_count(k)
     rows = table.tocsr() if hasattr(table, "tocsr") else table
-
-    def block(piece: slice) -> NDArray[np.bool_]:
-        cells = rows[piece]
-        return _cells(cells.toarray() if hasattr(cells, "toarray") else cells, piece, names)
-
-    return pack(block, n, k), k, names
+    return pack(lambda piece: _cells(rows[piece], piece, names), n, k), k, names
 
 
 def _table(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
@@ -149,62 +144,46 @@ def _table(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):  # pandas or polars
         return source.to_numpy(), class_names(list(source.columns))
     if isinstance(source, (list, tuple)):
-        _check_ragged(source)
+        sizes = [f"{len(row)} cells" if hasattr(row, "__len__") else "no cells" for row in source]
+        for row, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise LabelError(
+                    f"the row has {size} where row 0 has {sizes[0]}",
+                    "give every row one cell per class; lists of names go into "
+                    "LabelSets.from_lists",
+                    row=row,
+                )
     return to_array(source, "the table"), None
 
 
-def _check_ragged(source: Any) -> None:
-    lengths = [len(cells) if hasattr(cells, "__len__") else None for cells in source]
-    for row, length in enumerate(lengths):
-        if length != lengths[0]:
-            raise LabelError(
-                f"the row has {_cell_count(length)} where row 0 has {_cell_count(lengths[0])}",
-                "give every row one cell per class; lists of names go into LabelSets.from_lists",
-                row=row,
-            )
-
-
-def _cell_count(length: int | None) -> str:
-    return "no cells" if length is None else f"{length} cells"
-
-
-def _cells(
-    block: NDArray[Any], piece: slice, names: tuple[ClassName, ...] | None
-) -> NDArray[np.bool_]:
+def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDArray[np.bool_]:
     """Check one block of rows for values other than 0 and 1."""
+    block: NDArray[Any] = cells.toarray() if hasattr(cells, "toarray") else cells
     if block.dtype == np.bool_:
         return block
+    remedy = "1 means ruled out, 0 means still a candidate"
     if block.dtype.kind in "iuf":
         good = (block == 0) | (block == 1)
     elif block.dtype.kind in "OUS":
         good = np.frompyfunc(_is_bit, 1, 1)(block).astype(np.bool_)
     else:
-        raise LabelError(
-            f"the table is of type {block.dtype}", "1 means ruled out, 0 means still a candidate"
-        )
-    if not good.all():
-        row, column = (int(i) for i in np.argwhere(~good)[0])
-        raise _not_a_bit(plain(block[row, column]), piece.start + row, column, names)
-    return block.astype(np.bool_)
-
-
-def _is_bit(value: object) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
-
-
-def _not_a_bit(
-    value: Any, row: int, column: int, names: tuple[ClassName, ...] | None
-) -> LabelError:
+        raise LabelError(f"the table is of type {block.dtype}", remedy)
+    if good.all():
+        return block.astype(np.bool_)
+    row, column = (int(i) for i in np.argwhere(~good)[0])
+    value, where = plain(block[row, column]), names[column] if names else column
     if is_missing(value):
         remedy = "fill in or drop missing values"
     elif isinstance(value, str):
         remedy = "for lists of class names use LabelSets.from_lists"
-    else:
-        remedy = "1 means ruled out, 0 means still a candidate"
-        if names:
-            remedy += "; leave out columns that are not classes"
-    where = names[column] if names else column
-    return LabelError(f"{brief(value)} is neither 0 nor 1", remedy, row=row, column=where)
+    elif names:
+        remedy += "; leave out columns that are not classes"
+    problem = f"{brief(value)} is neither 0 nor 1"
+    raise LabelError(problem, remedy, row=piece.start + row, column=where)
+
+
+def _is_bit(value: object) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
 
 
 def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[list[int]]:
@@ -214,11 +193,8 @@ def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[li
         raise LabelError(f"expected lists of class names, got {brief(rows)}", "give one per row")
     for row, labels in enumerate(rows):
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise LabelError(
-                f"the row is {brief(labels)}, not a list",
-                "give a list of class names per row; for one label per row use from_single",
-                row=row,
-            )
+            remedy = "give a list of class names per row; for one label per row use from_single"
+            raise LabelError(f"the row is {brief(labels)}, not a list", remedy, row=row)
         codes = [
             table.get(label, -1) if type(label) in (str, int) else position(label, table)
             for label in labels
@@ -236,18 +212,13 @@ def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bit
     while block := list(islice(stream, chunk_rows(k))):
         sizes = [len(row) for row in block]
         mask = np.zeros((len(block), k), np.bool_)
-        mask[np.repeat(np.arange(len(block)), sizes), [code for row in block for code in row]] = (
-            True
-        )
+        mask[np.repeat(np.arange(len(block)), sizes), list(chain.from_iterable(block))] = True
         repeated = mask.sum(axis=1) != sizes
         if repeated.any():
             place = int(np.argmax(repeated))
             twice = next(code for code in block[place] if block[place].count(code) > 1)
-            raise LabelError(
-                f"class {brief(classes[twice])} appears twice",
-                "name each class once",
-                row=done + place,
-            )
+            problem = f"class {brief(classes[twice])} appears twice"
+            raise LabelError(problem, "name each class once", row=done + place)
         blocks.append(np.packbits(mask, axis=1, bitorder="little"))
         done += len(block)
     return np.concatenate(blocks) if blocks else np.empty((0, width(k)), np.uint8)

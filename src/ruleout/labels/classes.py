@@ -15,48 +15,29 @@ from ruleout.labels.errors import LabelError, brief, nearest
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
 
-_MISSING = (
-    "na",
-    "n/a",
-    "nan",
-    "none",
-    "null",
-    "<na>",
-    "nat",
-)  # as programs write what is not known
+# as programs write what is not known
+_MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "nat")
 _MOST = 1_000_000  # classes: far more than anybody has, and few enough to list
 
 
 def class_names(classes: Classes) -> tuple[ClassName, ...]:
-    """Return the class names: k whole numbers for an int, else the names themselves, checked.
-
-    Examples
-    --------
-    >>> class_names(3)
-    (0, 1, 2)
-    >>> class_names(["cat", "dog"])
-    ('cat', 'dog')
-    """
+    """Return the class names: k whole numbers for an int, else the names themselves, checked."""
     if _is_whole(classes):
         check_count(int(classes))  # type: ignore[arg-type]  # an int, as the line above says
         return tuple(range(int(classes)))  # type: ignore[arg-type]  # the same
     unordered = isinstance(classes, (str, bytes, bytearray, Set, Mapping))
     if unordered or not isinstance(classes, Iterable) or getattr(classes, "ndim", 1) != 1:
-        raise LabelError(
-            f"classes is {brief(classes)}",
-            "give the number of classes or a list of class names; the order matters",
-        )
+        remedy = "give the number of classes or a list of class names; the order matters"
+        raise LabelError(f"classes is {brief(classes)}", remedy)
     names = tuple(_name(value, place) for place, value in enumerate(classes))
     check_count(len(names))
     if len({type(name) for name in names}) > 1:
-        raise LabelError(
-            "class names mix text and whole numbers", "use all of one kind, for example all text"
-        )
+        problem = "class names mix text and whole numbers"
+        raise LabelError(problem, "use all of one kind, for example all text")
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise LabelError(
-            f"class name {brief(twice)} appears twice in classes", "name each class once"
-        )
+        problem = f"class name {brief(twice)} appears twice in classes"
+        raise LabelError(problem, "name each class once")
     return names
 
 
@@ -79,26 +60,19 @@ def _name(value: object, place: int) -> ClassName:
             raise LabelError(f"class {place} is {brief(number)}", "use numbers below 2^63, or text")
         return int(number)
     if not isinstance(value, str):
-        raise LabelError(
-            f"class {place} is {brief(value)}", "a class name is a text or a whole number"
-        )
+        problem = f"class {place} is {brief(value)}"
+        raise LabelError(problem, "a class name is a text or a whole number")
     name = str(value)
     if not name.strip():
         raise LabelError(f"class {place} is {brief(name)}, a blank", "give every class a name")
     if not storable(name):
-        raise LabelError(
-            f"class {place} is {brief(name)}, which files and NumPy cannot hold",
-            "leave out NUL characters and lone surrogates",
-        )
+        problem = f"class {place} is {brief(name)}, which files and NumPy cannot hold"
+        raise LabelError(problem, "leave out NUL characters and lone surrogates")
     return name
 
 
 def storable(text: str) -> bool:
-    r"""Tell whether a database can hold the text: no NUL, no half of a surrogate pair.
-
-    >>> storable("naïve\n"), storable("\0"), storable("\ud800")
-    (True, False, False)
-    """
+    """Tell whether a database can hold the text: no NUL, no half of a surrogate pair."""
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
@@ -108,10 +82,8 @@ def agree(found: tuple[ClassName, ...], wanted: Classes) -> tuple[ClassName, ...
         return found
     names = class_names(wanted)
     if found != names:
-        raise LabelError(
-            f"the classes are {shown(found)}, not {shown(names)}",
-            "use the same class names in the same order",
-        )
+        problem = f"the classes are {shown(found)}, not {shown(names)}"
+        raise LabelError(problem, "use the same class names in the same order")
     return found
 
 
@@ -138,11 +110,7 @@ def shown(classes: Sequence[ClassName], most: int = 8) -> str:
 
 
 def look_alikes(classes: Sequence[ClassName]) -> list[str]:
-    """Say which class names are probably one class, or mean that none is known.
-
-    >>> look_alikes(["NA", "cat", "dog"])
-    ["The classes 'NA' look like missing values; if so, drop those rows."]
-    """
+    """Say which class names are probably one class, or mean that none is known."""
     alike: dict[str, list[str]] = {}
     for name in (name for name in classes if isinstance(name, str)):
         folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
@@ -162,7 +130,6 @@ def look_alikes(classes: Sequence[ClassName]) -> list[str]:
 
 
 def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> LabelError:
-    """Build the error for a label that names no class."""
     say = f"the classes are {shown(classes)}"
     remedy = nearest(label, classes, say) if isinstance(label, str) else say
     if is_missing(label):
@@ -173,20 +140,14 @@ def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> Labe
 
 
 def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np.intp]:
-    """Turn one label per row into positions among `classes`.
-
-    A label is a class name; whole numbers count as positions when the names are text.
-    """
+    """Turn one label per row into positions; whole numbers are such when the names are text."""
     values = to_array(labels, what, keep_types=True)
     if values.ndim != 1:
-        raise LabelError(
-            f"{what} has {values.ndim} dimensions instead of one",
-            "give one label per row; sets of labels go into LabelSets(...) or from_lists",
-        )
+        remedy = "give one label per row; sets of labels go into LabelSets(...) or from_lists"
+        raise LabelError(f"{what} has {values.ndim} dimensions instead of one", remedy)
     if values.dtype.kind not in "iufUO":
-        raise LabelError(
-            f"{what} is of type {values.dtype}", "give class names or whole numbers, one per row"
-        )
+        problem = f"{what} is of type {values.dtype}"
+        raise LabelError(problem, "give class names or whole numbers, one per row")
     table = positions(classes)
     if values.dtype.kind == "O":
         found = np.array([position(value, table) for value in values], np.intp)
@@ -203,8 +164,7 @@ def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np
 def to_array(source: Any, what: str, *, keep_types: bool = False) -> NDArray[Any]:
     """Return an array, or say in our words what NumPy, torch or pandas would say in theirs.
 
-    With `keep_types`, the items of a list keep their types: NumPy would turn ``["cat", 1]`` into
-    two texts.
+    With `keep_types` a list is not made uniform: NumPy would turn ``["cat", 1]`` into two texts.
     """
     if np.ma.is_masked(source):
         raise LabelError(f"{what} has masked values", "fill them in or drop their rows")
@@ -216,9 +176,8 @@ def to_array(source: Any, what: str, *, keep_types: bool = False) -> NDArray[Any
         raise
     except Exception as error:
         reason = str(error).split("\n")[0]
-        raise LabelError(
-            f"{what} cannot be read as an array ({brief(reason)})", "give a NumPy array or a list"
-        ) from None
+        problem = f"{what} cannot be read as an array ({brief(reason)})"
+        raise LabelError(problem, "give a NumPy array or a list") from None
 
 
 def plain(value: Any) -> Any:
@@ -230,8 +189,5 @@ def plain(value: Any) -> Any:
 
 def is_missing(value: Any) -> bool:
     """Tell None, NaN, NaT and pandas' NA, whose comparisons cannot be trusted."""
-    return (
-        value is None
-        or (isinstance(value, float) and value != value)
-        or (type(value).__name__ in ("NAType", "NaTType"))
-    )
+    nan = isinstance(value, float) and value != value
+    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")

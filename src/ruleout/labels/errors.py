@@ -12,21 +12,10 @@ import numpy as np
 class InputError(ValueError):
     """Input that cannot be used: what is wrong, where, and how to fix it.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, as the start of a sentence.
-    remedy
-        What the reader can do about it.
-    file, row, column, line
-        Where it is. ``row`` counts from 0, as in ``sets[row]``, and may be all rows that cannot
-        be used; ``line`` counts from 1, as editors do, and is what a reader of a text file sees.
-    argument
-        The argument that the remedy ends with, as in ``"unlabelled=True"``; commands show the
-        option of that name instead.
+    ``row`` counts from 0, as in ``sets[row]``, and may be all rows that cannot be used; ``line``
+    counts from 1, as editors do. ``argument`` is what the remedy ends with, as in
+    ``"unlabelled=True"``; commands show the option of that name instead.
 
-    Examples
-    --------
     >>> str(InputError("unknown class 'catt'", "did you mean 'cat'?", row=3))
     "row 3: unknown class 'catt'; did you mean 'cat'?"
     """
@@ -79,11 +68,7 @@ class LabelError(InputError):
 
 
 def brief(value: object, most: int = 60) -> str:
-    """Show a value that may be hostile or huge in a few characters.
-
-    >>> brief("cat")
-    "'cat'"
-    """
+    """Show a value that may be hostile or huge in a few characters."""
     try:
         text = repr(value.item() if isinstance(value, np.generic) else value)
     except Exception:  # a number of too many digits, or an object whose repr raises

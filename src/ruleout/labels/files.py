@@ -40,6 +40,7 @@ from ruleout.labels.row_files import (
     META,
     SUFFIXES,
     check_memory,
+    check_suffix,
     csv_rows,
     find_column,
     join,
@@ -76,7 +77,7 @@ def read(
 ) -> LabelSets:
     """Read label sets; the suffix says how."""
     file = Path(path)
-    _check_suffix(file)
+    check_suffix(file, (*SUFFIXES, ".npz"))
     with naming(file):
         if suffix_of(file) == ".npz":
             with npz_file(file) as archive:
@@ -95,7 +96,7 @@ def read(
 def write(sets: LabelSets, path: str | Path) -> None:
     """Write label sets; the suffix says how. The file appears whole or not at all."""
     file = Path(os.path.realpath(path))  # of what a link leads to
-    _check_suffix(file)
+    check_suffix(file, (*SUFFIXES, ".npz"))
     if file.suffix.lower() == ".npz":
         with atomic_write(file) as out:
             np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
@@ -110,27 +111,12 @@ def name_lists(classes: tuple[ClassName, ...]) -> pa.DataType:
     return pa.list_(pa.string() if isinstance(classes[0], str) else pa.int64())
 
 
-def _check_suffix(file: Path) -> None:
-    known = (*SUFFIXES, ".npz")
-    if suffix_of(file) not in known:
-        raise LabelError(
-            f"unknown file type {file.suffix.lower()!r}",
-            f"use one of {', '.join(known)}",
-            file=file,
-        )
-
-
-# ---------------------------------------------------------------------- names
-
-
 def settle(inside: Any, wanted: Classes | None) -> tuple[ClassName, ...]:
     """Return the class list of the file, or the one asked for; the two must not differ."""
     if inside is None:
         if wanted is None:
-            raise LabelError(
-                "the file does not say what the classes are",
-                "pass classes=[...] with every class name",
-            )
+            remedy = "pass classes=[...] with every class name"
+            raise LabelError("the file does not say what the classes are", remedy)
         return class_names(wanted)
     if not isinstance(inside, list):
         raise LabelError("the file's class list is not a list", "fix it, or write the file again")
@@ -149,8 +135,7 @@ def build(
 ) -> LabelSets:
     """Build label sets from cells of names; each text is read once, however often it occurs.
 
-    With `candidates` the cells name what is not ruled out. `full` is the remedy where everything
-    is.
+    With `candidates` the cells name what is left. `full` is the remedy where nothing is.
     """
     places = name_places(classes)
     faults: list[tuple[int, LabelError]] = []
@@ -175,9 +160,6 @@ def build(
         raise
     sets = LabelSets._trusted(packed, classes)
     return sets if cells.codes is None else sets[cells.codes]
-
-
-# ---------------------------------------------------------------------- NPZ
 
 
 @contextmanager
@@ -249,20 +231,9 @@ def npz_arrays(sets: LabelSets) -> dict[str, NDArray[Any]]:
     return {"packed": sets.packed, "meta": np.frombuffer(meta.encode(), np.uint8)}
 
 
-# ---------------------------------------------------------------------- columns
-
-
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A column of labels or names: a value per row, or each text once.
-
-    Attributes
-    ----------
-    values
-        Texts, lists, numbers: whatever the file holds.
-    codes
-        Which of the values each row holds; None: its own.
-    """
+    """A column of labels or names: a value per row, or each once and `codes` that say which."""
 
     values: Iterable[Any]
     codes: NDArray[np.int32] | None = None
@@ -323,9 +294,6 @@ def read_columns(
     return _read_csv(file, choose, labels, raw, skip)
 
 
-# ---------------------------------------------------------------------- CSV and TSV
-
-
 def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool) -> Columns:
     header, _ = csv_rows(file)
     lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
@@ -340,15 +308,13 @@ def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip
         table = _parse(file, header, [*features, *labels], text, quotes > 0, skipped)
     except pa.ArrowInvalid as error:
         if _diagnose(file):
-            reason = " ".join(str(error).split())[:80]
-            problem = f"this is not a readable CSV file ({reason})"
+            problem = f"this is not a readable CSV file ({' '.join(str(error).split())[:80]})"
             raise LabelError(problem, "write it again") from None
         table = pa.table({name: pa.array([], pa.string()) for name in [*features, *labels]})
     if len(header) == 1:  # then an empty line is a row, unless nothing follows
         table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
     cells = {name: _texts(table.column(name)) for name in labels}
-    many = len(skipped or ())
-    return Columns(table.select(features), cells, inside, table.num_rows, many)
+    return Columns(table.select(features), cells, inside, table.num_rows, len(skipped or ()))
 
 
 def _scan(file: Path) -> tuple[int, int]:
@@ -413,9 +379,6 @@ def _diagnose(file: Path) -> int:
     return sum(1 for _ in csv_rows(file)[1])
 
 
-# ---------------------------------------------------------------------- JSONL
-
-
 def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -> Columns:
     skipped: list[int] = []
     inside, lines = json_rows(file, skipped if skip else None)
@@ -455,7 +418,9 @@ def _array(values: Sequence[Any]) -> pa.Array:
     except (ValueError, OverflowError, pa.ArrowException):
         if all(value is None or isinstance(value, (bool, int, float)) for value in values):
             return pa.array([None if v is None else _float(v) for v in values], pa.float64())
-        return pa.array([None if v is None else _text(v) for v in values], pa.string())
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        known = [v if v is None else v.encode("utf-8", "replace").decode() for v in texts]
+        return pa.array(known, pa.string())
 
 
 def _float(value: float) -> float:
@@ -463,11 +428,6 @@ def _float(value: float) -> float:
         return float(value)
     except OverflowError:  # a whole number of more than 308 digits
         return float("inf")
-
-
-def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "replace").decode()
 
 
 def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
@@ -481,9 +441,6 @@ def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
         values = [value for part in parts for value in part.to_pylist()]
         return pa.chunked_array([_array(values)])
     return pa.chunked_array([part.cast(kind, safe=False) for part in parts], kind)
-
-
-# ---------------------------------------------------------------------- Parquet
 
 
 @contextmanager
@@ -547,21 +504,16 @@ def _texts(column: pa.ChunkedArray) -> Cells:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
-    return any(test(kind) for test in tests)
-
-
-# ---------------------------------------------------------------------- numbers
+    return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
 
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a column as float64; what is empty or no number is NaN."""
     column = _decoded(column)
-    kind = column.type
-    if _is_text(kind):
+    if _is_text(column.type):
         return np.fromiter(map(_number, column.to_pylist()), np.float64, len(column))
-    plain = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
-    if not plain and not kinds.is_decimal(kind):
+    tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
+    if not any(test(column.type) for test in tests):
         return np.full(len(column), np.nan)
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
 
@@ -583,9 +535,6 @@ def shown_cell(column: pa.ChunkedArray, row: int) -> str:
     return "" if value.strip().lower() in ("", "none", "nan") else brief(value)
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def write_columns(
     path: Path,
     schema: pa.Schema,
@@ -594,15 +543,11 @@ def write_columns(
     *,
     cell: Callable[[Any], Any] | None = None,
 ) -> None:
-    """Write CSV, TSV, JSONL or Parquet by suffix, whole or not at all, with the class list.
-
-    In CSV and TSV, lists of names are joined by ``|``, or `cell` says how values are written.
-    """
+    """Write by suffix, whole or not at all; in CSV and TSV, `cell` says how values are written."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise LabelError(
-            f"unknown file type {path.suffix!r}", f"use one of {', '.join(SUFFIXES)}", file=path
-        )
+        remedy = f"use one of {', '.join(SUFFIXES)}"
+        raise LabelError(f"unknown file type {path.suffix!r}", remedy, file=path)
     listed = None if classes is None else json.dumps(list(classes))
     with atomic_write(path) as out:
         if suffix == ".parquet":
@@ -642,15 +587,13 @@ def _rows(blocks: Iterable[Block]) -> Iterator[Sequence[Any]]:
 def _write_jsonl(
     out: IO[bytes], names: list[str], blocks: Iterable[Block], listed: str | None
 ) -> None:
+    def text(value: Any) -> str:
+        return str(value.isoformat() if hasattr(value, "isoformat") else value)
+
     if listed is not None:
         out.write(f'{{"classes": {listed}}}\n'.encode())
     for row in _rows(map(_without_nan, blocks)):
-        line = json.dumps(dict(zip(names, row, strict=True)), default=_json)
-        out.write(line.encode() + b"\n")
-
-
-def _json(value: Any) -> str:
-    return str(value.isoformat() if hasattr(value, "isoformat") else value)
+        out.write(json.dumps(dict(zip(names, row, strict=True)), default=text).encode() + b"\n")
 
 
 def _without_nan(block: Block) -> Block:

@@ -14,8 +14,6 @@ def keep_a_journal(execute: Callable[[str], object]) -> None:
     """Keep a write-ahead log from now on, going on trying while others use the file.
 
     Of two processes that do this at once, SQLite lets only one wait by itself.
-
-    >>> keep_a_journal(sqlite3.connect(":memory:").execute)
     """
     end = monotonic() + PATIENCE
     while True:

@@ -80,9 +80,8 @@ def _named(law: str, k: int) -> Vector:
 
 def _fixed(size: int, k: int) -> Vector:
     if not 1 <= size <= k - 1:
-        raise LabelError(
-            f"size {size} is impossible with {k} classes", f"choose a size from 1 to {k - 1}"
-        )
+        problem = f"size {size} is impossible with {k} classes"
+        raise LabelError(problem, f"choose a size from 1 to {k - 1}")
     return np.asarray(np.arange(1, k) == size, np.float64)
 
 
@@ -92,19 +91,15 @@ def _vector(law: Any, k: int) -> Vector:
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LabelError):
             raise
-        raise LabelError(
-            f"size law {brief(law)} is not a list of numbers", f"give {k - 1} probabilities"
-        ) from None
+        problem = f"size law {brief(law)} is not a list of numbers"
+        raise LabelError(problem, f"give {k - 1} probabilities") from None
     if p.shape != (k - 1,):
-        raise LabelError(
-            f"the size law has shape {p.shape}",
-            f"with {k} classes give {k - 1} probabilities, for sizes 1 to {k - 1}",
-        )
+        remedy = f"with {k} classes give {k - 1} probabilities, for sizes 1 to {k - 1}"
+        raise LabelError(f"the size law has shape {p.shape}", remedy)
     if not np.isfinite(p).all() or (p < 0).any():
         place = int(np.argmax(~np.isfinite(p) | (p < 0)))
-        raise LabelError(
-            f"p(s={place + 1}) is {p[place]:g}", "probabilities are numbers from 0 to 1"
-        )
+        problem = f"p(s={place + 1}) is {p[place]:g}"
+        raise LabelError(problem, "probabilities are numbers from 0 to 1")
     if abs(p.sum() - 1) > 1e-6:
         raise LabelError(f"the size law sums to {p.sum():g}", "divide it by its sum")
     return np.asarray(p / p.sum())
@@ -194,39 +189,26 @@ def propose(n: int, classes: Classes, law: Law = "released", seed: Seed = 0) -> 
 def _drawn(
     n: int, names: tuple[ClassName, ...], law: Law, seed: Seed, without: NDArray[np.intp] | None
 ) -> LabelSets:
-    rng = np.random.default_rng(seed)
-    k = len(names)
-    sizes = rng.choice(np.arange(1, k), size=n, p=size_law(law, k))
-
-    def rows(piece: slice) -> NDArray[np.bool_]:
-        return _choose(rng, sizes[piece], k, None if without is None else without[piece])
-
-    return LabelSets._trusted(_bits.pack(rows, n, k), names)
-
-
-def _choose(
-    rng: np.random.Generator, sizes: NDArray[np.intp], k: int, without: NDArray[np.intp] | None
-) -> NDArray[np.bool_]:
-    """Choose `sizes[i]` of the classes, `without[i]` left out, each set equally likely.
+    """Draw n sets, `without[i]` never among them, every set of a size equally likely.
 
     Selection sampling (Fan, Muller and Rezucha 1962): walk the classes once and take each with
     probability (still wanted) / (still left), all rows side by side.
     """
-    n = len(sizes)
-    chosen = np.empty((k, n), np.bool_)
-    wanted = sizes.astype(np.float64)
-    left = np.full(n, float(k if without is None else k - 1))
-    for code in range(k):
-        take = rng.random(n) * left < wanted
-        if without is not None:
-            free = without != code
-            take &= free
+    rng, k = np.random.default_rng(seed), len(names)
+    sizes = rng.choice(np.arange(1, k), size=n, p=size_law(law, k))
+
+    def rows(piece: slice) -> NDArray[np.bool_]:
+        wanted = sizes[piece].astype(np.float64)
+        left = np.full(len(wanted), float(k if without is None else k - 1))
+        chosen = np.empty((k, len(wanted)), np.bool_)
+        for code in range(k):
+            free = True if without is None else without[piece] != code
+            chosen[code] = (rng.random(len(wanted)) * left < wanted) & free
             left -= free
-        else:
-            left -= 1
-        wanted -= take
-        chosen[code] = take
-    return chosen.T
+            wanted -= chosen[code]
+        return chosen.T
+
+    return LabelSets._trusted(_bits.pack(rows, n, k), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,13 +268,10 @@ class Answers:
         np.bitwise_or.at(packed, place, self.ruled_out.packed)
         rates = np.ones(len(items))
         np.multiply.at(rates, place, self.rates)
-        k = len(self.asked.classes)
-        full = _bits.count(packed) == k
+        full = _bits.count(packed) == len(self.asked.classes)
         if full.any():
-            raise LabelError(
-                f"the answers about item {items[np.argmax(full)]} rule out every class",
-                "ask about it again, or leave the item out",
-            )
+            problem = f"the answers about item {items[np.argmax(full)]} rule out every class"
+            raise LabelError(problem, "ask about it again, or leave the item out")
         return items, LabelSets._trusted(packed, self.asked.classes), rates
 
 
@@ -320,20 +299,15 @@ def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
     about = np.arange(len(asked)) if items is None else to_array(items, "items")
     about = about.astype(np.intp) if about.size == 0 else about
     if about.shape != (len(asked),) or about.dtype.kind not in "iu":
-        raise LabelError(
-            f"items has shape {about.shape} and type {about.dtype}",
-            f"give one item number for each of the {len(asked)} questions",
-        )
+        problem = f"items has shape {about.shape} and type {about.dtype}"
+        raise LabelError(problem, f"give one item number for each of the {len(asked)} questions")
     if items is None and len(true) != len(asked):
-        raise LabelError(
-            f"{len(asked)} questions but {len(true)} labels",
-            "give one label per question, or say with items= which item each is about",
-        )
+        remedy = "give one label per question, or say with items= which item each is about"
+        raise LabelError(f"{len(asked)} questions but {len(true)} labels", remedy)
     if len(about) and (about.min() < 0 or about.max() >= len(true)):
         row = int(np.argmax((about < 0) | (about >= len(true))))
-        raise LabelError(
-            f"item {about[row]} has no label", f"there are {len(true)} labels", row=row
-        )
+        problem = f"item {about[row]} has no label"
+        raise LabelError(problem, f"there are {len(true)} labels", row=row)
     code = true[about]
     byte = asked.packed[np.arange(len(asked)), code // 8]
     answers = Answers(asked, (byte >> (code % 8)) % 2 == 1, about.astype(np.intp))

@@ -41,6 +41,12 @@ def suffix_of(file: Path) -> str:
     return file.suffix.lower()
 
 
+def check_suffix(file: Path, known: Sequence[str]) -> None:
+    if suffix_of(file) not in known:
+        remedy = f"use one of {', '.join(known)}"
+        raise LabelError(f"unknown file type {file.suffix!r}", remedy, file=file)
+
+
 def separator_of(file: Path) -> str:
     """Return what separates cells: tabs in TSV, else commas unless the first lines say better."""
     if suffix_of(file) == ".tsv":
@@ -65,9 +71,8 @@ def naming(file: Path) -> Iterator[None]:
                 error.lines = lines_of(file, error.rows[: error.SHOWN])
         raise
     except MemoryError:
-        raise LabelError(
-            "this machine has too little memory to read it", "read a part of it", file=file
-        ) from None
+        problem = "this machine has too little memory to read it"
+        raise LabelError(problem, "read a part of it", file=file) from None
 
 
 @contextmanager
@@ -115,9 +120,6 @@ def memory_left() -> float:
     return allowed - int(taken) * os.sysconf("SC_PAGE_SIZE")
 
 
-# ---------------------------------------------------------------------- rows
-
-
 def read_rows(file: str | Path) -> Iterator[Row]:
     """Yield the rows of a file; the suffix says how to read it.
 
@@ -125,14 +127,10 @@ def read_rows(file: str | Path) -> Iterator[Row]:
     texts; other files keep their types.
     """
     path = Path(file)
-    readers = {".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
-    reader = readers.get(suffix_of(path))
-    if reader is None:
-        raise LabelError(
-            f"unknown file type {path.suffix!r}", f"use one of {', '.join(readers)}", file=path
-        )
+    check_suffix(path, SUFFIXES)
+    readers = {".jsonl": lambda path: json_rows(path)[1], ".parquet": _parquet}
     with naming(path):
-        yield from reader(path)
+        yield from readers.get(suffix_of(path), _csv)(path)
 
 
 def map_rows(file: str | Path, use: Callable[[int, dict[str, Any]], Used]) -> Iterator[Used]:
@@ -150,10 +148,6 @@ def _csv(file: Path) -> Iterator[Row]:
     places = [(place, name) for place, name in enumerate(header) if not name.startswith(MARK)]
     for line, cells in rows:
         yield line, {name: cells[place] for place, name in places}
-
-
-def _jsonl(file: Path) -> Iterator[Row]:
-    return json_rows(file)[1]
 
 
 def _parquet(file: Path) -> Iterator[Row]:
@@ -200,9 +194,8 @@ def _csv_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
         for cells in table:
             yield table.line_num, cells
     except csv.Error as error:
-        raise LabelError(
-            f"this is not valid CSV ({error})", "fix the quotes", line=table.line_num
-        ) from None
+        problem = f"this is not valid CSV ({error})"
+        raise LabelError(problem, "fix the quotes", line=table.line_num) from None
 
 
 def _full_rows(
@@ -218,12 +211,9 @@ def _full_rows(
             row += len(blank)
         blank = []
         if len(cells) != width:
-            raise LabelError(
-                f"the row has {len(cells)} cells where the header has {width}",
-                "give every row the same cells, and quote cells that hold the separator",
-                row=row,
-                line=line,
-            )
+            problem = f"the row has {len(cells)} cells where the header has {width}"
+            remedy = "give every row the same cells, and quote cells that hold the separator"
+            raise LabelError(problem, remedy, row=row, line=line)
         yield line, cells
         row += 1
 
@@ -267,9 +257,6 @@ def parse_json(text: str | bytes, **where: Any) -> Any:
         raise LabelError("this is not valid JSON", "fix or remove it", **where) from None
 
 
-# ---------------------------------------------------------------------- columns and cells
-
-
 def find_column(name: str, names: Sequence[str]) -> str:
     """Return `name` if it is the name of one column, else say which may be meant."""
     check_separator(names)
@@ -280,15 +267,11 @@ def find_column(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def cell_of(cells: dict[str, Any], column: str, **where: Any) -> Any:
-    """Return the cell of a column, or say which column may be meant.
-
-    >>> cell_of({"text": "a"}, "text")
-    'a'
-    """
+def cell_of(cells: dict[str, Any], column: str) -> Any:
+    """Return the cell of a column, or say which column may be meant."""
     if column not in cells:
         say = f"the columns are {shown(list(cells))}"
-        raise LabelError(f"there is no column {column!r}", nearest(column, cells, say), **where)
+        raise LabelError(f"there is no column {column!r}", nearest(column, cells, say))
     return cells[column]
 
 
@@ -350,11 +333,7 @@ def name_places(classes: tuple[ClassName, ...]) -> dict[object, int]:
 def name_codes(
     names: list[Any], classes: tuple[ClassName, ...], places: dict[object, int] | None = None
 ) -> list[int]:
-    """Return the places of class names that a cell holds, each named once.
-
-    >>> name_codes(["dog", "cat "], ("cat", "dog", "bird"))
-    [1, 0]
-    """
+    """Return the places of class names that a cell holds, each named once."""
     places = name_places(classes) if places is None else places
     found = [places.get(name, -1) if type(name) is str else -1 for name in names]
     if -1 in found:  # whole numbers, spaces around names, or a fault
@@ -366,16 +345,15 @@ def name_codes(
 
 
 def _code(name: Any, classes: tuple[ClassName, ...], places: dict[object, int]) -> int:
-    code = None
+    code, parts = None, []
     if isinstance(name, str):
         code = places.get(name, places.get(name.strip()))
+        parts = [part.strip() for part in re.split("[,;/]", name)]
     elif isinstance(name, int) and not isinstance(name, bool):
         code = places.get(name)
     if code is None:
         error = unknown(name, classes)
-        if isinstance(name, str) and any(
-            part.strip() in places for part in re.split("[,;/]", name)
-        ):
+        if any(part in places for part in parts):
             error.remedy = "separate class names by |"
         raise error
     return code

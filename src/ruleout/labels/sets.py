@@ -89,8 +89,6 @@ class LabelSets:
     def __reduce__(self) -> tuple[Any, ...]:
         return LabelSets.from_packed, (self._packed, self._classes, True)
 
-    # ------------------------------------------------------------------ roads in
-
     @classmethod
     def from_lists(
         cls, excluded: Iterable[Iterable[Any]], classes: Classes, *, unlabelled: bool = False
@@ -164,10 +162,8 @@ class LabelSets:
         array = to_array(packed, "packed")
         wide = _bits.width(len(names))
         if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
-            raise LabelError(
-                f"packed bits of {array.dtype} with shape {array.shape}",
-                f"{len(names)} classes need uint8 of shape (n, {wide})",
-            )
+            problem = f"packed bits of {array.dtype} with shape {array.shape}"
+            raise LabelError(problem, f"{len(names)} classes need uint8 of shape (n, {wide})")
         if len(names) % 8 and (array[:, -1] >> (len(names) % 8)).any():
             raise LabelError(
                 "a bit beyond the last class is set",
@@ -206,8 +202,6 @@ class LabelSets:
     ) -> LabelSets:
         _bits.check_rows(packed, len(classes), unlabelled=unlabelled)
         return cls._trusted(packed, classes)
-
-    # ------------------------------------------------------------------ what it holds
 
     @property
     def classes(self) -> tuple[ClassName, ...]:
@@ -314,8 +308,6 @@ class LabelSets:
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}\n  classes {escape(shown(self.classes))}</pre>"
 
-    # ------------------------------------------------------------------ decomposed
-
     def pairs(self) -> tuple[NDArray[np.intp], LabelSets]:
         """Decompose into pairs of an example and one class it is not ("before shuffle").
 
@@ -358,8 +350,6 @@ class LabelSets:
         for piece in _bits.chunks(*self.shape):
             counts += _bits.unpack(self._packed[piece], len(self._classes)).sum(0)
         return np.asarray(counts / max(counts.sum(), 1))
-
-    # ------------------------------------------------------------------ roads out
 
     def to_lists(self) -> list[list[ClassName]]:
         """Return the ruled-out class names of each row."""
@@ -427,10 +417,8 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
     else:
         names = found if classes is None else agree(found, classes)
     if len(names) != k:
-        raise LabelError(
-            f"the table is {k} wide, but there are {len(names)} classes",
-            "give one column per class",
-        )
+        problem = f"the table is {k} wide, but there are {len(names)} classes"
+        raise LabelError(problem, "give one column per class")
     return packed, names
 
 

@@ -1,8 +1,4 @@
-"""Answers that were given elsewhere: Label Studio, or a plain table.
-
-:func:`read_label_studio` and :func:`read_answers` return :class:`Earlier` rows that are checked
-against the items and classes of the project.
-"""
+"""Answers that were given elsewhere: Label Studio, or a plain table."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -60,7 +56,6 @@ class Earlier:
 
     @property
     def id(self) -> str:
-        """A name for the answer, the same whenever the same answer is read."""
         time = None if self.time is None else self.time.isoformat()
         content = [self.item, self.annotator, self.kind, self.proposed, self.excluded, self.which]
         digest = hashlib.sha256(json.dumps([*content, time]).encode())
@@ -75,9 +70,8 @@ class Imported:
     notes: tuple[str, ...] = ()
 
 
-def _distinct(answers: Iterable[Earlier], left_out: int, reason: str) -> Imported:
+def _distinct(found: Sequence[Earlier], left_out: int, reason: str) -> Imported:
     """Keep each answer once, and say how many were repeats or left out."""
-    found = list(answers)
     kept: dict[str, Earlier] = {}
     for answer in found:
         kept.setdefault(answer.id, answer)
@@ -104,9 +98,8 @@ def _time(value: Any, column: str) -> datetime | None:
         time = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError):
-        raise InputError(
-            f"{brief(value)} is not a time", "write it like 2026-01-31T12:00:00Z", column=column
-        ) from None
+        problem = f"{brief(value)} is not a time"
+        raise InputError(problem, "write it like 2026-01-31T12:00:00Z", column=column) from None
 
 
 def _milliseconds(value: Any, factor: float, column: str) -> int | None:
@@ -123,9 +116,6 @@ def _milliseconds(value: Any, factor: float, column: str) -> int | None:
     return round(taken) if taken <= _DAY_MS else None
 
 
-# ---------------------------------------------------------------------- a plain table
-
-
 def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str]) -> Imported:
     """Read answers from CSV, TSV, JSONL or Parquet.
 
@@ -134,11 +124,6 @@ def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str])
     ``time`` (ISO 8601), ``seconds`` and ``took_ms`` may be there. Where there is a column
     ``counts``, rows that do not count are left out, and so are undo rows. A column ``id``, which
     a log has, tells a project which answers are its own.
-
-    Raises
-    ------
-    InputError
-        At the first row that cannot be used, with the nearest item or class where there is one.
     """
     known = dict.fromkeys(items)
     plain = _plain if Path(file).suffix.lower() in (".csv", ".tsv") else lambda cells, _: cells
@@ -207,9 +192,6 @@ def _set(cells: dict[str, Any], column: str, kind: str, classes: Sequence[str]) 
     return codes
 
 
-# ---------------------------------------------------------------------- Label Studio
-
-
 #: What a chosen choice says: it is this class; it is one of these; it is none of these.
 Meaning: TypeAlias = Literal["which", "candidates", "excluded"]
 
@@ -226,27 +208,9 @@ def read_label_studio(
 ) -> Imported:
     """Read the annotations of a Label Studio export.
 
-    Parameters
-    ----------
-    meaning
-        ``which``: the choice is the class, so there may be only one. ``candidates``: the choices
-        are what it may be. ``excluded``: they are what it is not.
-    control
-        The ``name`` of the ``<Choices>`` tag; needed where there are several.
-    key
-        Where in a task's ``data`` the item is; by default the first value that matches an item.
-        Uploads, local files and URLs match an image by the end of their path, texts an item's text.
-    skip_unknown
-        Leave out tasks that match no item, with a note, instead of raising.
-
-    Notes
-    -----
+    `control` is the ``name`` of the ``<Choices>`` tag, needed where there are several; `key` says
+    where in a task's ``data`` the item is, by default in the first value that matches one.
     Cancelled annotations and empty ones become "skip". Predictions and drafts are not answers.
-
-    Raises
-    ------
-    InputError
-        With the task as its row.
     """
     path, matcher, left_out = Path(file), Matcher(items), 0
     with naming(path):
@@ -275,26 +239,21 @@ def _tasks(path: Path) -> list[dict[str, Any]]:
     return tasks
 
 
-def _dict(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{what} is {brief(value)}, not an object", "export it again")
-    return value
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{what} is {brief(value)}, not a list", "export it again")
+def _expect(kind: type, value: Any, what: str) -> Any:
+    if not isinstance(value, kind):
+        wanted = "an object" if kind is dict else "a list"
+        raise InputError(f"{what} is {brief(value)}, not {wanted}", "export it again")
     return value
 
 
 def _annotations(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     found = task.get("annotations", task.get("completions", []))  # the name before version 1
-    return (_dict(one, "an annotation") for one in _list(found, "annotations"))
+    return (_expect(dict, one, "an annotation") for one in _expect(list, found, "annotations"))
 
 
 def _results(annotation: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for one in _list(annotation.get("result", []), "result"):
-        if _dict(one, "a result").get("type") == "choices":
+    for one in _expect(list, annotation.get("result", []), "result"):
+        if _expect(dict, one, "a result").get("type") == "choices":
             yield one
 
 
@@ -305,11 +264,9 @@ def _only_control(tasks: list[dict[str, Any]]) -> str | None:
             for annotation in _annotations(task):
                 names.update(str(result.get("from_name")) for result in _results(annotation))
     if len(names) > 1:
-        raise InputError(
-            f"there are {len(names)} sets of choices, {shown(sorted(names))}",
-            "name the one that holds the classes with",
-            argument="control=...",
-        )
+        problem = f"there are {len(names)} sets of choices, {shown(sorted(names))}"
+        remedy = "name the one that holds the classes with"
+        raise InputError(problem, remedy, argument="control=...")
     return names.pop() if names else None
 
 
@@ -320,7 +277,8 @@ def _annotated(
         chosen: list[Any] = []
         for result in _results(annotation):
             if str(result.get("from_name")) == control:
-                chosen += _list(_dict(result.get("value"), "value").get("choices"), "choices")
+                value = _expect(dict, result.get("value"), "value")
+                chosen += _expect(list, value.get("choices"), "choices")
         if annotation.get("was_cancelled") is True:
             chosen = []
         who = annotation.get("completed_by")
@@ -340,11 +298,9 @@ def _said(codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning) -> d
         return {"kind": "skip"}
     if meaning == "which":
         if len(codes) > 1:
-            raise InputError(
-                f"{len(codes)} classes are chosen, {shown([classes[code] for code in codes])}",
-                "say whether they are candidates or excluded, with",
-                argument="meaning=...",
-            )
+            problem = f"{len(codes)} classes are chosen, {shown([classes[code] for code in codes])}"
+            remedy = "say whether they are candidates or excluded, with"
+            raise InputError(problem, remedy, argument="meaning=...")
         return {"kind": "which", "which": codes[0]}
     others = tuple(code for code in range(len(classes)) if code not in codes)
     if meaning == "excluded" and not others:
@@ -357,14 +313,7 @@ _LONGEST = 4096  # characters of a path worth splitting up
 
 
 class Matcher:
-    """Finds items by name, by the end of a path, or by their text.
-
-    Examples
-    --------
-    >>> matcher = Matcher([Item(name="pets/cat.png", kind="image", path="pets/cat.png")])
-    >>> matcher.find({"image": "/data/upload/3/0a1b2c3d-cat.png"}, None, False)
-    'pets/cat.png'
-    """
+    """Finds items by name, by the end of a path, or by their text."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._names = {item.name for item in items}
@@ -383,12 +332,9 @@ class Matcher:
             raise InputError(f"data has no key {key!r}", remedy)
         values = [data[key]] if key is not None else list(data.values())
         texts = [str(value) for value in values if isinstance(value, (str, int))]
-        for text in texts:
-            match = self._match(text)
-            if match is not None:
-                return match
-        if skip_unknown:
-            return None
+        match = next(filter(None, map(self._match, texts)), None)
+        if match or skip_unknown:
+            return match
         word = texts[0] if texts else ""
         remedy = suggest(PurePosixPath(word[-_LONGEST:]).name, self._names, "check the export")
         raise InputError(f"no item matches {brief(texts or values)}", remedy)

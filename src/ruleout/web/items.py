@@ -1,7 +1,7 @@
 """What is to be labelled, read from a folder of images or a table file.
 
-:func:`read_items` reads either. Names, texts and cells come from strangers: names are refused
-where they could mislead a reader, and nothing is opened that is not a plain file inside the folder.
+Names, texts and cells come from strangers: names are refused where they could mislead a reader,
+and nothing is opened that is not a plain file inside the folder.
 """
 
 from __future__ import annotations
@@ -31,23 +31,12 @@ _STARTS = {
     b"GIF89a": "image/gif",
 }
 _BITMAP_HEADERS = (12, 40, 52, 56, 64, 108, 124)  # sizes that BMP's second header may have
-_PIECE = 1 << 20  # bytes read at a time
 _LONGEST = 200  # characters of a class name: it has to fit on a button
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much is too much.
-
-    Attributes
-    ----------
-    items
-        How many items a project may have.
-    image_bytes
-        How large one image may be.
-    characters
-        How long the text of one item may be.
-    """
+    """How many items a project may have, and how large one of them may be."""
 
     items: int = 1_000_000
     image_bytes: int = 50_000_000
@@ -74,21 +63,8 @@ def read_items(
 ) -> Found:
     """Read what is to be labelled: a folder of images, or a CSV, TSV, JSONL or Parquet file.
 
-    Parameters
-    ----------
-    classes
-        The class names, which the cells of `gold` hold.
-    text
-        The column to show; without it every column is shown, `name` and `gold` excepted.
-    name
-        The column of names; without it rows are called ``row 0``, ``row 1`` and so on.
-    gold
-        The column of true classes; where its cell is empty the class is not known.
-
-    Raises
-    ------
-    InputError
-        One sentence with file and row: what is wrong, and how to fix it.
+    `text` is the column to show, else all but `name` and `gold` are; `name` that of names, else
+    rows are called ``row 0``, ``row 1``…; `gold` that of true classes, empty where not known.
     """
     path, most = Path(source), limits or Limits()
     notes: list[str] = []
@@ -114,10 +90,7 @@ def read_items(
 
 
 def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -> tuple[Item, ...]:
-    """Return the items with the true classes that a file of columns ``item`` and ``class`` names.
-
-    Items that the file does not name stay as they are.
-    """
+    """Return the items with the true classes of a file with columns ``item`` and ``class``."""
     known = {item.name: place for place, item in enumerate(items)}
     changed = list(items)
 
@@ -136,22 +109,7 @@ def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -
 
 
 def read_classes(file: str | Path) -> tuple[str, ...]:
-    r"""Read class names, one per line, UTF-8; blank lines only at the end.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two, or a name is blank, appears twice, is too long, or holds
-        characters that would mislead a reader.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "classes.txt").write_text("cat\ndog\n")
-    ...     read_classes(Path(folder, "classes.txt"))
-    ('cat', 'dog')
-    """
+    """Read class names, one per line, UTF-8; blank lines only at the end."""
     path, remedy = Path(file), "write one class name per line"
     meet = unique("class name", "name each class once", path)
     with naming(path):
@@ -164,17 +122,10 @@ def read_classes(file: str | Path) -> tuple[str, ...]:
     return tuple(lines)
 
 
-# ---------------------------------------------------------------------- images
-
-
 def image_type(head: bytes) -> str | None:
-    r"""Return the media type of an image from its first 32 bytes, or None.
+    """Return the media type of an image from its first 32 bytes, or None.
 
-    PNG, JPEG, GIF, WebP and BMP are known. SVG and HTML are not images here: they can hold
-    programs.
-
-    >>> image_type(b"\x89PNG\r\n\x1a\n"), image_type(b"<svg xmlns='http://www.w3.org'>")
-    ('image/png', None)
+    SVG and HTML are not images here: they can hold programs.
     """
     for start, kind in _STARTS.items():
         if head.startswith(start):
@@ -190,8 +141,7 @@ def image_type(head: bytes) -> str | None:
 def read_folder(folder: str | Path, *, most: int, largest: int) -> tuple[list[Item], list[str]]:
     """Read the images below a folder, sorted by name, and notes on what was left out.
 
-    Hidden files are left out without a note. A link is followed where it leads to a file inside
-    the folder. There may be `most` images of at most `largest` bytes.
+    Hidden files are left out without a note; a link is followed to a file inside the folder.
     """
     root = Path(folder).resolve()
     items: list[Item] = []
@@ -220,11 +170,8 @@ def _files(root: Path, left_out: Counter[str]) -> Iterator[str]:
         linked = [name for name in folders if Path(place, name).is_symlink()]
         left_out.update(["links to folders"] * len(linked))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (
-            Path(place, name).relative_to(root).as_posix()
-            for name in files
-            if not name.startswith(".")
-        )
+        shown = [Path(place, name) for name in files if not name.startswith(".")]
+        yield from (path.relative_to(root).as_posix() for path in shown)
 
 
 def _unreadable(error: OSError) -> None:
@@ -238,11 +185,8 @@ def _check_link(path: Path, root: Path) -> None:
     except (OSError, RuntimeError):
         return  # leads nowhere: left out with a note, like any other file that is not an image
     if not target.is_relative_to(root):
-        raise InputError(
-            f"the link {path.relative_to(root).as_posix()!a} leads out of the folder",
-            "copy what it leads to into the folder",
-            file=root,
-        )
+        problem = f"the link {path.relative_to(root).as_posix()!a} leads out of the folder"
+        raise InputError(problem, "copy what it leads to into the folder", file=root)
 
 
 def _image(root: Path, name: str, largest: int) -> Item | str:
@@ -257,20 +201,13 @@ def _image(root: Path, name: str, largest: int) -> Item | str:
             if image_type(head) is None:
                 return "not PNG, JPEG, GIF, WebP or BMP images"
             if status.st_size > largest:
-                raise InputError(
-                    f"the image {name!a} has {status.st_size:,} bytes, more than {largest:,}",
-                    "make it smaller",
-                    file=root,
-                )
-            whole = hashlib.sha256(head)
-            while piece := stream.read(_PIECE):
-                whole.update(piece)
+                problem = f"the image {name!a} has {status.st_size:,} bytes, more than {largest:,}"
+                raise InputError(problem, "make it smaller", file=root)
+            stream.seek(0)
+            whole = hashlib.file_digest(stream, "sha256")
     except OSError:
         return "files that cannot be read"
     return Item(name=name, kind="image", path=name, sha256=whole.hexdigest())
-
-
-# ---------------------------------------------------------------------- rows
 
 
 def _read_rows(
@@ -285,9 +222,8 @@ def _read_rows(
 
     def item(row: int, cells: dict[str, Any]) -> Item:
         value = f"row {row}" if name is None else _cell(cells, name)
-        own = check_name(
-            "" if value is None else str(value), "name", "give every row a name", column=name
-        )
+        given = "" if value is None else str(value)
+        own = check_name(given, "name", "give every row a name", column=name)
         known = None if gold is None else _class_code(cells, gold, classes)
         shown = {key: cell for key, cell in cells.items() if key not in (name, gold)}
         made = _item(own, shown, text, known, most.characters)
@@ -340,11 +276,9 @@ def _cell(cells: dict[str, Any], column: str) -> Any:
     if isinstance(value, bytes):
         remedy = "save text, or give images as files in a folder"
         raise InputError("the cell holds bytes", remedy, column=column)
-    if isinstance(value, float) and math.isnan(value):
-        return None
+    if isinstance(value, float) and not math.isinf(value):
+        return None if math.isnan(value) else value
     if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
         return value
     text = value if isinstance(value, str) else _as_text(value)
     if not storable(text):

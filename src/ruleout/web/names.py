@@ -18,12 +18,7 @@ _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u20
 
 
 def fault(name: str, longest: int = LONGEST) -> str | None:
-    r"""Say what is wrong with a name, or None.
-
-    >>> fault("cats/1.png")
-    >>> fault("a\nb")
-    'a control character'
-    """
+    """Say what is wrong with a name, or None."""
     if len(name) > longest:
         return f"{len(name):,} characters, more than {longest}"
     if any("\ud800" <= letter <= "\udfff" for letter in name):
@@ -36,11 +31,7 @@ def fault(name: str, longest: int = LONGEST) -> str | None:
 
 
 def check_name(name: str, what: str, remedy: str, *, longest: int = LONGEST, **where: Any) -> str:
-    """Return the name, or raise the sentence that says what is wrong with it.
-
-    >>> check_name("cat", "class name", "write it anew")
-    'cat'
-    """
+    """Return the name, or raise the sentence that says what is wrong with it."""
     if not name.strip():
         raise InputError(f"the {what} is blank", remedy, **where)
     problem = fault(name, longest)
@@ -55,12 +46,7 @@ def _safe(name: str) -> str:
 
 
 def unique(what: str, remedy: str, file: Path | None) -> Callable[..., None]:
-    """Return a function that raises when it meets a name twice, however its accents are written.
-
-    >>> meet = unique("name", "name each once", None)
-    >>> meet("a"), meet("b")
-    (None, None)
-    """
+    """Return a function that raises when it meets a name twice, however accents are written."""
     seen: set[str] = set()
 
     def meet(name: str, **where: Any) -> None:
@@ -73,9 +59,5 @@ def unique(what: str, remedy: str, file: Path | None) -> Callable[..., None]:
 
 
 def suggest(word: object, known: Iterable[object], say: str) -> str:
-    """Suggest the known name closest to a mistyped one, in bounded time.
-
-    >>> suggest("cta.png", ["cat.png", "dog.png"], "check the name")
-    "did you mean 'cat.png'?"
-    """
+    """Suggest the known name closest to a mistyped one, in bounded time."""
     return nearest(str(word)[:LONGEST], islice(known, _COMPARED), say)
