@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -28,7 +27,11 @@ if TYPE_CHECKING:
 
     from ruleout.labels.files import Columns
 
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+Pixels = NDArray[np.uint8]  # [height, width] if grey, else [height, width, 3]
 
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+_MOST = 1 << 26  # pixels of one image; a bomb claims more
 _RULES = {
     "resize": "bilinear, stretched",
     "alpha": "on white",
@@ -169,21 +172,28 @@ def _read(
     folder: Path, names: list[str], size: tuple[int, int] | None, grey: bool | None, whole: Any
 ) -> tuple[NDArray[np.float32], tuple[int, ...]]:
     """Decode all, put channels first, and scale to [0, 1]."""
+    if find_spec("PIL") is None:
+        raise DataError("reading images needs Pillow", "pip install pillow")
+    from PIL import Image
+
     images: list[Pixels] = []
     files = [folder / name for name in names]
-    with closing(decode_all(files, size=size, grey=grey)) as decoded:
-        for pixels, digest in decoded:
-            if not images:
-                check_memory(len(names), pixels.size)
-            elif pixels.shape[:2] != images[0].shape[:2]:
-                here, there = ("×".join(map(str, i.shape[:2])) for i in (pixels, images[0]))
-                raise DataError(
-                    f"the image is {here} pixels high and wide, {names[0]} is {there}",
-                    f"give one size for all, as in --size {there.replace('×', 'x')}",
-                    file=files[len(images)],
-                )
-            whole.update(names[len(images)].encode() + b"\0" + digest)
-            images.append(pixels)
+    one = partial(_decode, size=size, grey=grey)
+    with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
+        warnings.simplefilter("error", Image.DecompressionBombWarning)  # in all threads
+        try:
+            for pixels, digest in pool.map(one, range(len(files)), files):
+                if not images:
+                    check_memory(len(names), pixels.size)
+                elif pixels.shape[:2] != images[0].shape[:2]:
+                    here, there = ("×".join(map(str, i.shape[:2])) for i in (pixels, images[0]))
+                    problem = f"the image is {here} pixels high and wide, {names[0]} is {there}"
+                    remedy = f"give one size for all, as in --size {there.replace('×', 'x')}"
+                    raise DataError(problem, remedy, file=files[len(images)])
+                whole.update(names[len(images)].encode() + b"\0" + digest)
+                images.append(pixels)
+        finally:
+            pool.shutdown(cancel_futures=True)
     channels = 1 if all(pixels.ndim == 2 for pixels in images) else 3
     height, width = images[0].shape[:2]
     x = np.empty((len(images), channels, height, width), np.float32)
@@ -193,41 +203,22 @@ def _read(
     return x.reshape(len(images), -1), (channels, height, width)
 
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
-Pixels = NDArray[np.uint8]  # [height, width] if grey, else [height, width, 3]
-
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
-_MOST = 1 << 26  # pixels of one image; a bomb claims more
-
-
-def decode_all(
-    files: list[Path], *, size: tuple[int, int] | None, grey: bool | None
-) -> Generator[tuple[Pixels, bytes], None, None]:
-    """Yield the pixels of each file and the sha256 of its bytes, in order."""
-    if find_spec("PIL") is None:
-        raise DataError("reading images needs Pillow", "pip install pillow")
-    from PIL import Image
-
-    one = partial(_decode, size=size, grey=grey)
-    with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
-        warnings.simplefilter("error", Image.DecompressionBombWarning)  # in all threads
-        try:
-            yield from pool.map(one, range(len(files)), files)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
 def _decode(
     row: int, file: Path, *, size: tuple[int, int] | None, grey: bool | None
 ) -> tuple[Pixels, bytes]:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     content = file.read_bytes()
     try:
         with Image.open(BytesIO(content), formats=_FORMATS) as image:
             if image.width * image.height > _MOST:
                 raise Image.DecompressionBombError
-            pixels = _pixels(image, size, grey)
+            plain = _plain(ImageOps.exif_transpose(image))
+            if grey is not None:
+                plain = plain.convert("L" if grey else "RGB")
+            if size is not None and plain.size != size[::-1]:
+                plain = plain.resize(size[::-1], Image.Resampling.BILINEAR)
+            pixels = np.array(plain, np.uint8)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         problem = f"the image has more than {_MOST:,} pixels"
         raise DataError(problem, "make it smaller", file=file, row=row) from None
@@ -237,17 +228,6 @@ def _decode(
         remedy = "save it again as PNG, JPEG, BMP, GIF or WebP"
         raise DataError("this is not a readable image", remedy, file=file, row=row) from None
     return pixels, hashlib.sha256(content).digest()
-
-
-def _pixels(image: Image.Image, size: tuple[int, int] | None, grey: bool | None) -> Pixels:
-    from PIL import Image, ImageOps
-
-    plain = _plain(ImageOps.exif_transpose(image))
-    if grey is not None:
-        plain = plain.convert("L" if grey else "RGB")
-    if size is not None and plain.size != size[::-1]:
-        plain = plain.resize(size[::-1], Image.Resampling.BILINEAR)
-    return np.array(plain, np.uint8)
 
 
 def _plain(image: Image.Image) -> Image.Image:

@@ -41,8 +41,13 @@ def read_archive(path: Path, ask: Request) -> Table:
                 raise DataError(problem, "give one per row of x")
         if not len(raw):
             raise DataError("array 'x' has no rows", "give at least one")
-        names = _names(archive, raw.shape[1]) if raw.ndim == 2 else []
-        rows_called = None if ask.names is None else _row_names(archive, ask.names, len(raw))
+        names, called = [], None
+        if raw.ndim == 2 and "features" in npz_names(archive):
+            remedy = f"save the names of the {raw.shape[1]} columns of x"
+            names = _names(archive, "features", "U", raw.shape[1], remedy)
+        if ask.names is not None:
+            remedy = f"save the names of the {len(raw)} rows of x as text"
+            called = row_names(_names(archive, ask.names, "Uiu", len(raw), remedy), ask.names)
     x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -53,7 +58,7 @@ def read_archive(path: Path, ask: Request) -> Table:
         sets=sets,
         labels=labels,
         classes=classes,
-        row_names=rows_called,
+        row_names=called,
         source=path,
         sha256=digest,
         reading=reading,
@@ -75,7 +80,6 @@ def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
 def _labels(
     archive: zipfile.ZipFile, ask: Request, sets: LabelSets | None
 ) -> tuple[Any, tuple[ClassName, ...] | None, list[str]]:
-    """Return the true labels, the classes, and notes."""
     if ask.label is None:
         return None, None if sets is None else sets.classes, []
     names, notes = npz_names(archive), []
@@ -93,23 +97,13 @@ def _labels(
     return np.array(classes)[encode(array, classes, ask.label)], classes, notes
 
 
-def _names(archive: zipfile.ZipFile, d: int) -> list[str]:
-    """Return the names of the columns of x where the archive holds them."""
-    if "features" not in npz_names(archive):
-        return []
-    names = npz_array(archive, "features")
-    if names.dtype.kind != "U" or names.shape != (d,):
-        problem = f"array 'features' is of type {names.dtype} and shape {names.shape}"
-        raise DataError(problem, f"save the names of the {d} columns of x")
-    return [str(name) for name in names]
-
-
-def _row_names(archive: zipfile.ZipFile, name: str, n: int) -> tuple[str, ...]:
+def _names(archive: zipfile.ZipFile, name: str, kinds: str, n: int, remedy: str) -> list[Any]:
     found = npz_array(archive, find_column(name, npz_names(archive)))
-    if found.dtype.kind not in "Uiu" or found.shape != (n,):
+    if found.dtype.kind not in kinds or found.shape != (n,):
         problem = f"array {name!r} is of type {found.dtype} and shape {found.shape}"
-        raise DataError(problem, f"save the names of the {n} rows of x as text")
-    return row_names(found.tolist(), name)
+        raise DataError(problem, remedy)
+    names: list[Any] = found.tolist()
+    return names
 
 
 def _columns(

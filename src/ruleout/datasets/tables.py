@@ -274,7 +274,6 @@ class Request:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns that hold labels."""
         return tuple(name for name in (self.about, self.label) if name is not None)
 
     @property
@@ -290,7 +289,6 @@ class Request:
         return self.features
 
     def check(self) -> None:
-        """Raise where the arguments contradict each other."""
         if self.excluded is not None and self.candidates is not None:
             problem = "columns of ruled-out classes and of candidates are asked for"
             raise DataError(problem, "name one of the two")
@@ -312,7 +310,6 @@ class Request:
 
 
 def choose(names: Sequence[str], ask: Request) -> list[str]:
-    """Return the columns that are to be features, in their order."""
     check_separator(names)
     check_unique([name for name in names if name])
     for name in (*ask.held, *ask.ignore):
@@ -333,7 +330,6 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
 
 
 def read(path: Path, ask: Request) -> Table:
-    """Read whatever lies at `path`."""
     with reporting(path):
         ask.check()
         if path.is_dir():
@@ -362,7 +358,6 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 def check_file(path: Path) -> None:
-    """Raise unless this is a file of a kind that can be read."""
     if suffix_of(path) not in SUFFIXES:
         kinds = f"use {', '.join(SUFFIXES)}, or a folder of images"
         raise DataError(f"unknown file type {path.suffix!r}", kinds)
@@ -562,7 +557,6 @@ def _is_name(name: object) -> bool:
 
 
 def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
-    """Return the class name of each row."""
     places: dict[object, int] = {str(name): place for place, name in enumerate(classes)}
     values = [_plain(value) for value in cells.values]
     codes = np.array(
@@ -589,7 +583,6 @@ def _plain(value: object) -> object:
 def redraw(
     path: Path, out: Path, ask: Request, *, law: Law, seed: Seed, keep_label: bool, sets_only: bool
 ) -> tuple[LabelSets, tuple[str, ...]]:
-    """Draw, write, and return the sets with the notes of reading."""
     from ruleout.labels.files import write_columns
 
     suffix, label = out.suffix.lower(), str(ask.label)

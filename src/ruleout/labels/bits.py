@@ -29,7 +29,6 @@ _CELLS = 1 << 22  # cells unpacked at a time: 4 MiB of bool, whatever n is
 
 
 def width(k: int) -> int:
-    """Bytes that k classes take."""
     return (k + 7) // 8
 
 
@@ -53,7 +52,6 @@ def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
 
 
 def unpack(bits: Bits, k: int) -> Mask:
-    """Unpack into bool (n, k)."""
     return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
 
 
@@ -67,14 +65,12 @@ def frozen(packed: Bits) -> Bits:
 
 
 def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
-    """Set one bit per row."""
     packed = np.zeros((len(codes), width(k)), np.uint8)
     packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
     return packed
 
 
 def count(bits: Bits) -> NDArray[np.intp]:
-    """Count the set bits of each row."""
     sizes = np.empty(len(bits), np.intp)
     for piece in chunks(len(bits), bits.shape[1]):
         np.bitwise_count(bits[piece]).sum(axis=1, dtype=np.intp, out=sizes[piece])

@@ -42,7 +42,6 @@ def class_names(classes: Classes) -> tuple[ClassName, ...]:
 
 
 def check_count(k: int) -> None:
-    """Raise unless k classes can be told apart and listed."""
     if k < 2:
         raise LabelError(f"{k} class(es) given", "at least two classes are needed")
     if k > _MOST:

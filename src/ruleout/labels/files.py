@@ -68,15 +68,7 @@ _ROWS = 8192  # rows turned into Python values at a time
 _CELL = 131_072  # longest cell that Python's csv module reads
 
 
-def read(
-    path: str | Path,
-    *,
-    classes: Classes | None = None,
-    column: str = COLUMN,
-    unlabelled: bool = False,
-) -> LabelSets:
-    """Read label sets; the suffix says how."""
-    file = Path(path)
+def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> LabelSets:
     check_suffix(file, (*SUFFIXES, ".npz"))
     with naming(file):
         if suffix_of(file) == ".npz":
@@ -94,7 +86,6 @@ def read(
 
 
 def write(sets: LabelSets, path: str | Path) -> None:
-    """Write label sets; the suffix says how. The file appears whole or not at all."""
     file = Path(os.path.realpath(path))  # of what a link leads to
     check_suffix(file, (*SUFFIXES, ".npz"))
     if file.suffix.lower() == ".npz":
@@ -107,7 +98,6 @@ def write(sets: LabelSets, path: str | Path) -> None:
 
 
 def name_lists(classes: tuple[ClassName, ...]) -> pa.DataType:
-    """Return the type of a column that holds lists of class names."""
     return pa.list_(pa.string() if isinstance(classes[0], str) else pa.int64())
 
 
@@ -176,7 +166,6 @@ def npz_file(file: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def npz_names(archive: zipfile.ZipFile) -> list[str]:
-    """Return the names of the arrays."""
     return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
 
 
@@ -270,7 +259,6 @@ class Columns:
     skipped: int = 0  # rows that could not be read at all
 
     def without(self, rows: Sequence[int]) -> Columns:
-        """Return the columns without some rows."""
         kept = np.ones(self.rows, np.bool_)
         kept[list(rows)] = False
         cells = {name: column.without(kept) for name, column in self.cells.items()}
@@ -504,7 +492,8 @@ def _texts(column: pa.ChunkedArray) -> Cells:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+    tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+    return any(test(kind) for test in tests)
 
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -555,8 +544,13 @@ def write_columns(
         elif suffix == ".jsonl":
             _write_jsonl(out, schema.names, blocks, listed)
         else:
+            more = [] if listed is None else [""]
+            text = _LineFeeds(out, "utf-8", newline="")
             separator = "\t" if suffix == ".tsv" else ","
-            _write_csv(out, schema.names, blocks, listed, separator, cell or _joined_names)
+            lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
+            lines.writerow([*schema.names, *(_short(MARK + str(listed)) for _ in more)])
+            lines.writerows([*map(cell or _joined_names, row), *more] for row in _rows(blocks))
+            text.detach()
 
 
 def _write_parquet(
@@ -605,22 +599,6 @@ def _without_nan(block: Block) -> Block:
                 column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
                 block = block.set_column(place, field.name, column)
     return block
-
-
-def _write_csv(
-    out: IO[bytes],
-    names: list[str],
-    blocks: Iterable[Block],
-    listed: str | None,
-    separator: str,
-    cell: Callable[[Any], Any],
-) -> None:
-    more = [] if listed is None else [""]
-    text = _LineFeeds(out, "utf-8", newline="")
-    lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
-    lines.writerow([*names, *(_short(MARK + str(listed)) for _ in more)])
-    lines.writerows([*map(cell, row), *more] for row in _rows(blocks))
-    text.detach()
 
 
 def _joined_names(value: Any) -> Any:

@@ -88,14 +88,11 @@ def at_row(row: int, line: int | None = None) -> Iterator[None]:
 
 def lines_of(file: Path, rows: Sequence[int]) -> list[int]:
     """Return the lines of rows, given in rising order; none where a file has no lines."""
+    if suffix_of(file) not in (".csv", ".tsv", ".jsonl"):
+        return []
+    reader: Any = json_rows if suffix_of(file) == ".jsonl" else csv_rows
     try:
-        if suffix_of(file) == ".jsonl":
-            numbered: Iterator[Any] = json_rows(file)[1]
-        elif suffix_of(file) in (".csv", ".tsv"):
-            numbered = csv_rows(file)[1]
-        else:
-            return []
-        first = enumerate(islice(numbered, rows[-1] + 1))
+        first = enumerate(islice(reader(file)[1], rows[-1] + 1))
         return [line for row, (line, _) in first if row in rows]
     except (InputError, OSError):
         return []
@@ -120,8 +117,8 @@ def memory_left() -> float:
     return allowed - int(taken) * os.sysconf("SC_PAGE_SIZE")
 
 
-def read_rows(file: str | Path) -> Iterator[Row]:
-    """Yield the rows of a file; the suffix says how to read it.
+def map_rows(file: str | Path, use: Callable[[int, dict[str, Any]], Used]) -> Iterator[Used]:
+    """Yield what `use` makes of each row, given its number and cells; its errors say where.
 
     Class lists that files of this package carry are left out. Cells of CSV and TSV files are
     texts; other files keep their types.
@@ -130,13 +127,7 @@ def read_rows(file: str | Path) -> Iterator[Row]:
     check_suffix(path, SUFFIXES)
     readers = {".jsonl": lambda path: json_rows(path)[1], ".parquet": _parquet}
     with naming(path):
-        yield from readers.get(suffix_of(path), _csv)(path)
-
-
-def map_rows(file: str | Path, use: Callable[[int, dict[str, Any]], Used]) -> Iterator[Used]:
-    """Yield what `use` makes of each row, given its number and cells; its errors say where."""
-    with naming(Path(file)):
-        for row, (line, cells) in enumerate(read_rows(file)):
+        for row, (line, cells) in enumerate(readers.get(suffix_of(path), _csv)(path)):
             with at_row(row, line):
                 used = use(row, cells)
             yield used
@@ -250,7 +241,6 @@ def _json_objects(file: Path, skipped: list[int] | None) -> Iterator[tuple[int, 
 
 
 def parse_json(text: str | bytes, **where: Any) -> Any:
-    """Read JSON, or say where it is broken."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -268,7 +258,6 @@ def find_column(name: str, names: Sequence[str]) -> str:
 
 
 def cell_of(cells: dict[str, Any], column: str) -> Any:
-    """Return the cell of a column, or say which column may be meant."""
     if column not in cells:
         say = f"the columns are {shown(list(cells))}"
         raise LabelError(f"there is no column {column!r}", nearest(column, cells, say))

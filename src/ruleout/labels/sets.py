@@ -184,7 +184,7 @@ class LabelSets:
         """Read CSV, JSONL, Parquet or NPZ, chosen by the suffix; see :doc:`/files`."""
         from ruleout.labels.files import read
 
-        return read(path, classes=classes, column=column, unlabelled=unlabelled)
+        return read(Path(path), classes, column, unlabelled)
 
     @classmethod
     def concatenate(cls, parts: Iterable[LabelSets]) -> LabelSets:
@@ -386,9 +386,8 @@ class LabelSets:
         from scipy import sparse
 
         rows = [sparse.csr_array(self[piece].excluded) for piece in _bits.chunks(*self.shape)]
-        return (
-            sparse.vstack(rows, format="csr") if rows else sparse.csr_array(self.shape, dtype=bool)
-        )
+        empty = sparse.csr_array(self.shape, dtype=bool)
+        return sparse.vstack(rows, format="csr") if rows else empty
 
     def write(self, path: str | Path) -> None:
         """Write CSV, JSONL, Parquet or NPZ, chosen by the suffix; see :doc:`/files`."""

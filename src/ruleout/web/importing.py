@@ -81,10 +81,6 @@ def _distinct(found: Sequence[Earlier], left_out: int, reason: str) -> Imported:
     return Imported(answers=tuple(kept.values()), notes=tuple(notes))
 
 
-def _codes(names: list[Any], classes: Sequence[str]) -> tuple[int, ...]:
-    return tuple(sorted(name_codes(names, tuple(classes))))
-
-
 def _annotator(value: Any, column: str) -> str:
     text = str(value).strip() if isinstance(value, str) or type(value) is int else ""
     return check_name(text, "annotator", "say who answered", longest=200, column=column)
@@ -181,7 +177,7 @@ def _set(cells: dict[str, Any], column: str, kind: str, classes: Sequence[str]) 
     try:
         if isinstance(value, str) and value in classes:
             return (classes.index(value),)
-        codes = _codes(names_in(value), classes)
+        codes = tuple(sorted(name_codes(names_in(value), tuple(classes))))
         if not codes and kind != "excluded":
             raise InputError("no class is named", f"name the classes that the {kind} is about")
         if len(codes) == len(classes):
@@ -289,11 +285,11 @@ def _annotated(
             annotator=_annotator("label-studio" if who is None else who, "completed_by"),
             time=_time(annotation.get("created_at"), "created_at"),
             took_ms=_milliseconds(annotation.get("lead_time"), 1000, "lead_time"),
-            **_said(_codes(chosen, classes), classes, meaning),
+            **_said(sorted(name_codes(chosen, tuple(classes))), classes, meaning),
         )
 
 
-def _said(codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning) -> dict[str, Any]:
+def _said(codes: list[int], classes: Sequence[str], meaning: Meaning) -> dict[str, Any]:
     if not codes:
         return {"kind": "skip"}
     if meaning == "which":
@@ -302,10 +298,10 @@ def _said(codes: tuple[int, ...], classes: Sequence[str], meaning: Meaning) -> d
             remedy = "say whether they are candidates or excluded, with"
             raise InputError(problem, remedy, argument="meaning=...")
         return {"kind": "which", "which": codes[0]}
-    others = tuple(code for code in range(len(classes)) if code not in codes)
+    others = [code for code in range(len(classes)) if code not in codes]
     if meaning == "excluded" and not others:
         raise InputError("every class is ruled out", "leave a class unchosen")
-    return {"kind": "excluded", "excluded": codes if meaning == "excluded" else others}
+    return {"kind": "excluded", "excluded": tuple(codes if meaning == "excluded" else others)}
 
 
 _UPLOAD = re.compile("[0-9a-f]{8}-")  # what Label Studio puts before the name of an upload

@@ -259,7 +259,6 @@ def _item(
 
 
 def _class_code(cells: dict[str, Any], column: str, classes: Sequence[str]) -> int | None:
-    """Return the position of the class that a cell names, None if it is empty."""
     value = _cell(cells, column)
     label = "" if value is None else str(value).strip()
     if label and label not in classes:

@@ -18,7 +18,6 @@ _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u20
 
 
 def fault(name: str, longest: int = LONGEST) -> str | None:
-    """Say what is wrong with a name, or None."""
     if len(name) > longest:
         return f"{len(name):,} characters, more than {longest}"
     if any("\ud800" <= letter <= "\udfff" for letter in name):
@@ -31,7 +30,6 @@ def fault(name: str, longest: int = LONGEST) -> str | None:
 
 
 def check_name(name: str, what: str, remedy: str, *, longest: int = LONGEST, **where: Any) -> str:
-    """Return the name, or raise the sentence that says what is wrong with it."""
     if not name.strip():
         raise InputError(f"the {what} is blank", remedy, **where)
     problem = fault(name, longest)
