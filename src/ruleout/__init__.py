@@ -64,35 +64,22 @@ __all__ = [
     "training",
 ]
 
-_LATE = {  # name: the module it is, or is found in
-    "RuleOutClassifier": "ruleout.estimator",
-    "approach": "ruleout.methods",
-    "approaches": "ruleout.methods",
-    "compare": "ruleout.comparison",
-    "comparison": "ruleout.comparison",
-    "criterion": "ruleout.selection",
-    "datasets": "ruleout.datasets",
-    "estimator": "ruleout.estimator",
-    "experiments": "ruleout.experiments",
-    "fit_grid": "ruleout.training",
-    "learning": "ruleout.learning",
-    "load": "ruleout.estimator",
-    "losses": "ruleout.losses",
-    "methods": "ruleout.methods",
-    "models": "ruleout.models",
-    "report": "ruleout.report",
-    "selection": "ruleout.selection",
-    "testing": "ruleout.testing",
-    "theory": "ruleout.theory",
-    "training": "ruleout.training",
+_LATE = {  # name: the room it is found in
+    "RuleOutClassifier": "estimator",
+    "approach": "methods",
+    "approaches": "methods",
+    "compare": "comparison",
+    "criterion": "selection",
+    "fit_grid": "training",
+    "load": "estimator",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATE:
+    if name not in __all__:
         raise AttributeError(f"module 'ruleout' has no attribute {name!r}")
-    module = import_module(_LATE[name])
-    return module if module.__name__ == f"ruleout.{name}" else getattr(module, name)
+    room = import_module(f"ruleout.{_LATE.get(name, name)}")
+    return getattr(room, name) if name in _LATE else room
 
 
 def __dir__() -> list[str]:

@@ -83,7 +83,7 @@ def test_warnings_are_notes(data: Path, tmp_path: Path) -> None:
         data, *words, "--approaches", "clpl", "--model", "mlp", "--out", tmp_path, "--trials", 1
     )
     assert code == 0, text
-    assert "Note: CLPL is convex for linear models only" in text
+    assert "Note: CLPL is convex in a linear model only" in text
 
 
 @pytest.mark.parametrize(

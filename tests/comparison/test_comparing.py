@@ -219,7 +219,7 @@ def test_other_errors_are_not_taken_for_divergence(sets: list[ro.LabelSets]) -> 
 def test_clpl_says_that_convexity_is_gone(sets: list[ro.LabelSets]) -> None:
     told: dict[str, Any] = {"grid": None, "epochs": 1, "trials": 1}
     x = digits()[0]
-    with pytest.warns(UserWarning, match="convexity is gone"):
+    with pytest.warns(UserWarning, match="its guarantee is gone"):
         compare(x, sets[0], approaches=["clpl"], model="mlp", **told)
     compare(x, sets[0], approaches=["clpl"], model="linear", **told)  # warnings are errors here
     compare(x, sets[0], approaches=["log"], model="mlp", **told)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,12 +21,12 @@ from ruleout.labels.errors import brief
 from ruleout.methods import PAPER, Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
-from ruleout.selection import Criterion, DivergedError, Search, refit_chosen, search
+from ruleout.selection import Criterion, DivergedError, refit_chosen, search
 from ruleout.selection import criterion as find_criterion
 from ruleout.selection.grid_search import Rule
 from ruleout.training import GridFit, Trial, configurations
 from ruleout.training.grids import Configuration, Grid
-from ruleout.training.nets import dense_layers
+from ruleout.training.nets import warn_of_clpl
 from ruleout.training.validation import check_counts, check_features
 
 #: Called with the share of the work that is done, and the approach at work.
@@ -116,10 +115,6 @@ def compare(
     progress
         Called with the share of the work that is done, and the name of the approach at work.
 
-    Returns
-    -------
-    Comparison
-
     Examples
     --------
     >>> import ruleout as ro
@@ -141,10 +136,19 @@ def compare(
     known = {one.name for one in chosen}  # a user's own name is not in the table
     ours = [name if name in known else find_approach(name).name for name in named]
     chooses, judges = _criterion(criterion), _criterion(score)
-    _check_numbers(average=average, epochs=epochs, level=level, over=over)
+    check_counts(epochs=epochs)
+    if not 1 <= average <= epochs:
+        told = f"the {epochs} epochs, not {brief(average)}"
+        raise ValueError(f"average must lie between 1 and {told}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {brief(level)}")
+    if over not in (None, "trials", "rows"):
+        raise ValueError(f"over must be 'trials' or 'rows', not {brief(over)}")
     judging = plan(x, sets, trials=trials, test=test, judge=judge, score=judges, seed=seed)
-    shape = tuple(options.get("shape") or x.shape[1:])
-    _warn_of_clpl(chosen, model, shape, options.get("model_options") or {})
+    if model != "linear" and any(one.name.startswith("clpl") for one in chosen):
+        shape = tuple(options.get("shape") or x.shape[1:])
+        made = build(model, shape, 2, seed=0, **(options.get("model_options") or {}))
+        warn_of_clpl(made, stacklevel=2)
     options |= {"model": model, "epochs": epochs, "seed": seed}
     options |= {"device": device, "precision": precision}
     choosing = {"criterion": chooses, "share": share, "rule": rule}
@@ -165,7 +169,7 @@ def compare(
         holm=holm,
         average=average,
     )
-    rows, best = runner.run_all(chosen, method.higher_is_better)
+    rows, best = runner.run_all(chosen, 1 if method.higher_is_better else -1)
     marked, method = with_marks(rows, method, ours)
     return Comparison(
         rows=marked,
@@ -177,15 +181,7 @@ def compare(
     )
 
 
-# ---------------------------------------------------------------------- what was asked for
-
-
 def _approaches(names: Sequence[str | Approach] | None) -> list[Approach]:
-    """Return the approaches asked for; unknown names suggest the nearest.
-
-    >>> [one.label for one in _approaches(["log", "ga-after"])]
-    ['LOG', 'GA']
-    """
     wanted = PAPER if names is None else [names] if isinstance(names, str) else names
     found = [find_approach(one) for one in wanted]
     if not found:
@@ -213,44 +209,11 @@ def _criterion(name: str | Criterion) -> Criterion:
     return name if isinstance(name, Criterion) else find_criterion(name)
 
 
-def _check_numbers(*, average: int, epochs: int, level: float, over: Any) -> None:
-    check_counts(epochs=epochs)
-    if not 1 <= average <= epochs:
-        raise ValueError(
-            f"average must lie between 1 and the {epochs} epochs, not {brief(average)}"
-        )
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {brief(level)}")
-    if over not in (None, "trials", "rows"):
-        raise ValueError(f"over must be 'trials' or 'rows', not {brief(over)}")
-
-
-def _warn_of_clpl(
-    approaches: Sequence[Approach],
-    model: str | Callable[..., nn.Module],
-    shape: tuple[int, ...],
-    options: Mapping[str, Any],
-) -> None:
-    if not any(one.name.startswith("clpl") for one in approaches) or model == "linear":
-        return
-    layers = dense_layers(build(model, shape, 2, seed=0, **options))
-    if layers is None or len(layers) > 1:
-        warnings.warn(
-            "CLPL is convex for linear models only; with this model its convexity is gone",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
 def _sizes(sets: LabelSets | Sequence[LabelSets | Trial]) -> NDArray[np.intp]:
-    """Count the sizes of all tables of sets."""
     tables = [sets] if isinstance(sets, LabelSets) else sets
     found = [one.sets if isinstance(one, Trial) else one for one in tables]
     k = len(found[0].classes)
     return np.asarray(sum(np.bincount(one.sizes, minlength=k)[:k] for one in found))
-
-
-# ---------------------------------------------------------------------- one after another
 
 
 @dataclass(frozen=True)
@@ -263,21 +226,20 @@ class _Runner:
     average: int  # over how many of the last epochs scores are averaged
     every: int  # epochs from one point of a learning curve to the next
     ahead: _Ahead | None
-    choosing: Mapping[str, Any] = field(default_factory=dict)  # for `search`
-    training: Mapping[str, Any] = field(default_factory=dict)  # for `fit_grid`
+    choosing: Mapping[str, Any]  # for `search`
+    training: Mapping[str, Any]  # for `fit_grid`
 
     def run_all(
-        self, approaches: Sequence[Approach], up: bool
+        self, approaches: Sequence[Approach], sign: int
     ) -> tuple[list[Row], tuple[Row, GridFit] | None]:
-        """Return the rows of all, and the best with its models."""
+        """Return the rows of all, and the best with its models; those of others are let go."""
         rows: list[Row] = []
         best: tuple[Row, GridFit] | None = None
         for approach in approaches:
             row, fit = self._run(approach)
             rows.append(row)
-            if fit is None or row.failed:
-                continue
-            if best is None or (row.score > best[0].score if up else row.score < best[0].score):
+            better = best is None or sign * row.score > sign * best[0].score
+            if fit is not None and not row.failed and better:
                 best = row, fit
         if self.ahead is not None:
             self.ahead.tell(1.0, approaches[-1].name)
@@ -320,8 +282,19 @@ class _Runner:
             progress=told[1],
             **self.training,
         )
-        scored = _chosen(found) | self._judged(final)
-        return Row(**about, **scored, seconds=time.perf_counter() - began), final
+        estimate, error = found.estimate
+        tried, most = found.grid.configurations, Counter(found.chosen.tolist()).most_common(1)[0][0]
+        row = Row(
+            **about,
+            **self._judged(final),
+            configuration=tried[most],
+            configurations=tuple(tried[c] for c in found.chosen),
+            estimate=estimate,
+            error=error,
+            diverged=int((found.grid.diverged > 0).sum()),
+            seconds=time.perf_counter() - began,
+        )
+        return row, final
 
     def _judged(self, final: GridFit) -> dict[str, Any]:
         if (final.diverged > 0).any():
@@ -330,8 +303,8 @@ class _Runner:
         trials, values = self.judging.per_row(final)
         if self.judging.kind == "labels":
             trials = history[:, -self.average :].mean(-1)
-            spread = float(trials.std(ddof=1)) if len(trials) > 1 else np.nan
             score = float(trials.mean())
+            spread = float(trials.std(ddof=1)) if len(trials) > 1 else np.nan
         else:
             score, spread = mean_and_error(values)
         return {
@@ -342,13 +315,10 @@ class _Runner:
             "values": values,
         }
 
-    def facts(
-        self, best: tuple[Row, GridFit] | None, seconds: float
-    ) -> dict[str, str | int | float]:
-        """Write down what was run."""
+    def facts(self, best: tuple[Row, GridFit] | None, seconds: float) -> dict[str, Any]:
         trials, training = self.judging.trials, self.training
         model = training["model"]
-        told: dict[str, str | int | float] = {
+        told: dict[str, Any] = {
             "rows": int(self.x.shape[0]),
             "features": int(np.prod(self.x.shape[1:])),
             "classes": len(trials[0].sets.classes),
@@ -369,24 +339,8 @@ class _Runner:
         return told
 
 
-def _chosen(found: Search) -> dict[str, Any]:
-    estimate, error = found.estimate
-    most = Counter(found.chosen.tolist()).most_common(1)[0][0]
-    return {
-        "configuration": found.grid.configurations[most],
-        "configurations": tuple(found.grid.configurations[c] for c in found.chosen),
-        "estimate": estimate,
-        "error": error,
-        "diverged": int((found.grid.diverged > 0).sum()),
-    }
-
-
 def _grid_in_words(grid: Sequence[Configuration]) -> str:
-    """Say how many configurations there are, and of which values.
-
-    >>> _grid_in_words([{"learning_rate": 0.1, "q": 0.7}, {"learning_rate": 0.01, "q": 0.7}])
-    '2 configurations (learning rate 0.1, 0.01; q 0.7)'
-    """
+    """Say it as: 2 configurations (learning rate 0.1, 0.01; q 0.7)."""
     parts = []
     for name in grid[0]:
         values = dict.fromkeys(
@@ -415,7 +369,7 @@ class _Ahead:
         self._grid, self.tell = models / (models + 2), tell
 
     def stages(self, approach: Approach) -> list[Callable[[int, int], None]]:
-        """Say that an approach is next; return the progress of its grid and of its training."""
+        """Say that an approach is next; return what its grid and its training call."""
         name = approach.name
         start, end = self._spans[name]
         middle = start + (end - start) * self._grid
@@ -425,9 +379,6 @@ class _Ahead:
             return lambda done, every: self.tell(low + (high - low) * done / every, name)
 
         return [part(start, middle), part(middle, end)]
-
-
-# ---------------------------------------------------------------------- marks
 
 
 def with_marks(
@@ -449,13 +400,8 @@ def with_marks(
         level=method.level,
         higher_is_better=method.higher_is_better,
     )
-    marked = [
-        replace(
-            row,
-            p_value=one.p_value,
-            p_holm=one.p_holm,
-            mark=one.mark_holm if method.holm else one.mark,
-        )
-        for row, one in zip(rows, found, strict=True)
-    ]
+    marked = []
+    for row, one in zip(rows, found, strict=True):
+        mark = one.mark_holm if method.holm else one.mark
+        marked.append(replace(row, p_value=one.p_value, p_holm=one.p_holm, mark=mark))
     return tuple(marked), replace(method, reference=ours.approach)

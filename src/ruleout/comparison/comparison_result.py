@@ -1,11 +1,11 @@
-"""What a comparison found: a row for each approach, how they were judged, and its tables."""
+"""What a comparison found: a row for each approach, how they were judged, tables and a page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from math import isfinite
+from math import isclose, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,26 +17,33 @@ from ruleout.comparison.significance import Mark
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
-from ruleout.labels.laws import Law
+from ruleout.labels.laws import Law, size_law
+from ruleout.report import (
+    Curves,
+    Histogram,
+    Line,
+    Matrix,
+    Note,
+    Part,
+    Reliability,
+    Report,
+    Score,
+    ScoreTable,
+    Section,
+    write,
+)
 from ruleout.report.formats import MISSING, duration, known, number, numbers, p_value, points
 from ruleout.report.table import Table
 
 if TYPE_CHECKING:
     import pandas
 
-    from ruleout.report import Report
-
 Over: TypeAlias = Literal["trials", "rows"]
-Facts: TypeAlias = Mapping[str, object]
 
-_TITLE = "Approaches side by side"
 _LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
 _PLAIN = ("approach", "label", "family", "form", "score", "spread")
 _TESTED = ("mark", "p_value", "p_holm", "estimate", "error")
 _RUN = ("seconds", "diverged", "models", "baseline")
-
-
-# ---------------------------------------------------------------------- one approach
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +62,12 @@ class Row:
     ----------
     approach, label, family, form
         As in :class:`ruleout.methods.Approach`.
-    score
-        The mean over trials; NaN for an approach that diverged.
+    score, trials
+        The mean over trials, NaN for an approach that diverged; and the score of every trial.
     spread
         Its standard deviation over trials, or its standard error over rows: the comparison says.
-    trials
-        The score of every trial.
-    configuration
-        What was chosen, by most trials if each chose for itself.
-    configurations
-        What each trial chose.
+    configuration, configurations
+        What was chosen, by most trials if each chose for itself; and what each trial chose.
     estimate, error
         The criterion on the rows that chose, and its standard error. They chose it, so it is a
         little too good.
@@ -120,24 +123,19 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, lists and text, ready for JSON; NaN becomes None."""
-        found: dict[str, Any] = {
-            name: plain(getattr(self, name)) for name in (*_PLAIN, *_TESTED, *_RUN)
-        }
-        found["trials"] = [plain(value) for value in self.trials]
+        found = {name: _plain(getattr(self, name)) for name in (*_PLAIN, *_TESTED, *_RUN)}
+        found["trials"] = [_plain(value) for value in self.trials]
         found["configuration"] = dict(self.configuration)
         found["configurations"] = [dict(one) for one in self.configurations]
         if self.curve is not None:
-            kept = [[plain(v) for v in one] for one in self.curve.values.tolist()]
+            kept = [[_plain(v) for v in one] for one in self.curve.values.tolist()]
             found["curve"] = {"epochs": self.curve.epochs.tolist(), "values": kept}
         return found
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a number that JSON has; None for NaN and infinities."""
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-# ---------------------------------------------------------------------- how they were judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,12 +188,10 @@ class Method:
 
     @property
     def percent(self) -> bool:
-        """Whether scores are shares."""
         return self.kind == "labels" or self.measure != "risk"
 
     @property
     def criterion_percent(self) -> bool:
-        """Whether the criterion is a share."""
         return self.criterion != "risk"
 
     @property
@@ -212,10 +208,18 @@ class Method:
     def about_scores(self) -> list[str]:
         """Return what the scores are, and what they are not."""
         chose = f"Held-out {self.criterion}: on the rows that chose, whose choice flatters it."
-        return [self._score(), chose, *([] if self.kind == "labels" else [self._honesty()])]
+        if self.kind == "labels":
+            return [self._score(), chose]
+        say = ""
+        if self.measure == "accuracy":
+            say = "Unbiased if every wrong class was equally likely to be ruled out. "
+        say += "Errors cover the rows that judge, not other training rows. "
+        if self.kind == "folds":
+            say += "Trials share training rows, so errors are a little too small. "
+        return [self._score(), chose, say + "The best of several scores is partly luck."]
 
     def _score(self) -> str:
-        trials = "1 trial" if self.trials == 1 else f"{self.trials} trials"
+        trials = _count(self.trials, "trial")
         what, rows = self.score_label, f"{self.rows:,}"
         if self.kind == "labels":
             last = f", averaged over the last {self.average} epochs" if self.average > 1 else ""
@@ -227,21 +231,8 @@ class Method:
             "folds": f"{rows} rows, each judged by the trial that neither trained nor chose on it",
         }[self.kind]
         mean = "" if self.kind == "folds" else f", mean of {trials}"
-        return (
-            f"{what}: from what was ruled out for {source}{mean}; ± standard error over the rows."
-        )
-
-    def _honesty(self) -> str:
-        say = ""
-        if self.measure == "accuracy":
-            say = "Unbiased if every wrong class was equally likely to be ruled out. "
-        say += "Errors cover the rows that judge, not other training rows. "
-        if self.kind == "folds":
-            say += "Trials share training rows, so errors are a little too small. "
-        return say + "The best of several scores is partly luck."
-
-
-# ---------------------------------------------------------------------- all together
+        error = "± standard error over the rows"
+        return f"{what}: from what was ruled out for {source}{mean}; {error}."
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -250,16 +241,13 @@ class Comparison:
 
     Attributes
     ----------
-    rows
-        One per approach, in the order asked for.
-    method
-        How they were judged and compared.
+    rows, method
+        One row per approach, in the order asked for; and how they were judged and compared.
     facts
         What was run: rows, classes, model, grid, epochs, device, precision, seed, versions.
-    classes
-        The class names.
-    sizes
-        ``[k]``: how many examples rule out 0, 1, …, k-1 classes, all trials together.
+    classes, sizes
+        The class names; ``[k]``: how many examples rule out 0, 1, …, k-1 classes, all trials
+        together.
     pictures
         What is known about the predictions of the best approach.
     """
@@ -335,28 +323,23 @@ class Comparison:
         told |= {"approach": label, "mark": "", "p_value": np.nan, "p_holm": np.nan}
         return replace(self, rows=self.rows + tuple(replace(row, **told) for row in other.rows))
 
-    # ------------------------------------------------------------------ tables and files
-
     def table(self) -> Table:
         """Return what every printed table shows, best row first."""
         rows, method = self.ranked, self.method
+        scores = [
+            "diverged" if r.failed else _shown(r.score, r.spread, method.percent) for r in rows
+        ]
         columns = [
             ("", [row.mark for row in rows]),
             ("approach", [row.approach for row in rows]),
             ("family", [row.family for row in rows]),
-            (
-                _head(method.score_label.lower(), method.percent),
-                [
-                    "diverged" if row.failed else shown(row.score, row.spread, method.percent)
-                    for row in rows
-                ],
-            ),
+            (_head(method.score_label.lower(), method.percent), scores),
         ]
         if method.reference:
             used = [row.p_holm if method.holm else row.p_value for row in rows]
             columns.append(("p", list(map(p_value, used))))
         share = method.criterion_percent
-        held = [shown(row.estimate, row.error, share) for row in rows]
+        held = [_shown(row.estimate, row.error, share) for row in rows]
         columns.append((_head(f"held-out {method.criterion}", share), held))
         columns += [(name.replace("_", " "), _chosen(name, rows)) for name in self._settings()]
         columns.append(("time", [duration(row.seconds) for row in rows]))
@@ -378,12 +361,12 @@ class Comparison:
         """Return one flat dictionary per approach, best first; missing numbers are None."""
         found = []
         for row in self.ranked:
-            one = {name: plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
+            one = {name: _plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
             one |= {name: row.configuration.get(name) for name in self._settings()}
             one |= {name: getattr(row, name) for name in _RUN}
             for place in range(max(len(each.trials) for each in self.rows)):
                 some = place < len(row.trials)
-                one[f"trial_{place + 1}"] = plain(row.trials[place]) if some else None
+                one[f"trial_{place + 1}"] = _plain(row.trials[place]) if some else None
             found.append(one)
         return found
 
@@ -419,22 +402,27 @@ class Comparison:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
 
     def report(
-        self, *, title: str = _TITLE, law: Law | None = None, facts: Facts | None = None
+        self,
+        *,
+        title: str = "Approaches side by side",
+        law: Law | None = None,
+        facts: Mapping[str, object] | None = None,
     ) -> Report:
         """Return a page: table, learning curves, set sizes, reliability, what was contradicted.
 
-        Parameters
-        ----------
-        title
-            The headline.
-        law
-            The size law to draw over the sizes, if it is known.
-        facts
-            More to say about the run, such as the name of the data.
+        `law` is the size law to draw over the sizes, if it is known; `facts` are more to say about
+        the run, such as the name of the data.
         """
-        from ruleout.comparison.comparison_page import page
-
-        return page(self, title, law, facts or {})
+        own = {n[:1].upper() + n[1:].replace("_", " "): v for n, v in self.facts.items()}
+        own["Time"] = duration(own.pop("Seconds", None))
+        sections = [Section("Scores", [_scores(self), *_diverged(self)])]
+        if (curves := _curves(self)) is not None:
+            sections.append(Section("Learning curves", [curves]))
+        sections.append(Section("What was ruled out", [_histogram(self, law)]))
+        if (seen := self.pictures) is not None:
+            text = f"{seen.approach}, the approach with the best score."
+            sections.append(Section("Predictions of the best", [*_looked_at(self, seen)], text))
+        return Report(title, list(_summary(self)), {**(facts or {}), **own}, sections)
 
     def write(self, folder: str | Path, **told: Any) -> Path:
         """Write ``report.html``, ``table.csv``, ``table.md`` and ``results.json``.
@@ -442,8 +430,6 @@ class Comparison:
         The folder is made if there is none; each file appears whole or not at all. `told` is what
         :meth:`report` takes. Returns the path of the page.
         """
-        from ruleout.report import write
-
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         self.to_csv(place / "table.csv")
@@ -452,12 +438,8 @@ class Comparison:
         return write(self.report(**told), place / "report.html")
 
 
-def shown(value: float, error: float, percent: bool) -> str:
-    """Show a score with its spread, where it has one.
-
-    >>> shown(0.93, 0.011, percent=True), shown(0.25, float("nan"), percent=False)
-    ('93.00 ± 1.10', '0.25')
-    """
+def _shown(value: float, error: float, percent: bool) -> str:
+    """Show a score with its spread, where it has one."""
     show = points if percent else number
     if not known(value):
         return MISSING
@@ -486,3 +468,166 @@ def _chosen(name: str, rows: list[Row]) -> list[str]:
 def _save(path: str | Path, content: str) -> None:
     with atomic_write(path) as out:
         out.write(content.encode())
+
+
+def _summary(table: Comparison) -> Iterator[str]:
+    alive = [row for row in table.rows if not row.failed and not row.baseline]
+    if not alive:
+        yield "Every approach diverged; try smaller learning rates."
+        return
+    best, chosen = table.best, table.chosen
+    yield f"{table.method.score_label}: {_winner(table, alive)}."
+    if chosen is not best:
+        said = f"before any score was seen, {chosen.approach} would be chosen"
+        yield f"By the criterion alone, {said}; its score is {_score_of(table, chosen)}."
+    for row in table.rows:
+        if row.baseline and not row.failed:
+            yield f"For comparison, {row.label} ({row.family}): {_score_of(table, row)}."
+    if reference := table.method.reference:
+        worse = f"{sum(row.mark == '•' for row in table.rows)} of {len(alive) - 1} others"
+        yield f"{reference} is significantly better than {worse} ({table.method.test})."
+
+
+def _winner(table: Comparison, alive: list[Row]) -> str:
+    best, reference = table.best, table.method.reference
+    score = _score_of(table, best)
+    same = [row.approach for row in alive if isclose(row.score, best.score, abs_tol=1e-12)]
+    if len(same) > 1:
+        return f"{', '.join(same[:-1])} and {same[-1]} share the best score, {score}"
+    if best.approach == reference:
+        rivals = [row.approach for row in alive if row is not best and row.mark != "•"]
+    else:
+        rivals = [reference] if reference and best.mark != "○" else []
+    if not rivals:
+        return f"{best.approach} is best with {score}"
+    others = ", ".join(rivals[:3]) + (f" and {len(rivals) - 3} others" if len(rivals) > 3 else "")
+    but = f"but the test does not tell it from {others}"
+    return f"{best.approach} has the best score, {score}, {but}"
+
+
+def _score_of(table: Comparison, row: Row) -> str:
+    percent = table.method.percent
+    return _shown(row.score, row.spread, percent) + " %" * percent
+
+
+def _scores(table: Comparison) -> ScoreTable:
+    method = table.method
+    return ScoreTable(
+        "Approaches, best first",
+        [_score(method, row) for row in table.ranked],
+        score_label=method.score_label,
+        spread_label=method.spread_label,
+        estimate_label=f"Held-out {method.criterion}",
+        unit="percent" if method.percent else "number",
+        higher_is_better=method.higher_is_better,
+        order="given",
+        ours=method.reference,
+        test_label=method.test,
+        note=" ".join(method.about_scores()),
+    )
+
+
+def _score(method: Method, row: Row) -> Score:
+    comparable = method.percent == method.criterion_percent  # one unit for a table
+    return Score(
+        row.approach,
+        _plain(row.score),
+        _plain(row.spread),
+        label=row.label if row.label != row.approach else "",
+        family=row.family,
+        form=row.form,
+        mark=row.mark,
+        p_value=_plain(row.p_holm if method.holm else row.p_value),
+        chosen={name.replace("_", " "): value for name, value in row.configuration.items()},
+        estimate=_plain(row.estimate) if comparable else None,
+        estimate_error=_plain(row.error) if comparable else None,
+        seconds=row.seconds,
+        trials=row.trials if method.trials > 1 else (),
+        reference=row.baseline,
+    )
+
+
+def _diverged(table: Comparison) -> Iterator[Note]:
+    if failed := [row.approach for row in table.rows if row.failed]:
+        yield Note(f"Diverged, so without a score: {', '.join(failed)}.", kind="warning")
+    lost = [row for row in table.rows if row.diverged and not row.failed]
+    if lost:
+        said = ", ".join(f"{row.approach} {row.diverged} of {row.models}" for row in lost)
+        yield Note(f"Models of the grid that diverged and were passed over: {said}.")
+
+
+def _curves(table: Comparison) -> Curves | None:
+    method, lines = table.method, []
+    for row in table.rows:
+        if row.curve is None:
+            continue
+        x, values = row.curve.epochs, row.curve.values
+        line = Line(row.approach, x, values.mean(0), family=row.family)
+        if len(values) > 1:
+            mean, spread = values.mean(0), values.std(0, ddof=1)
+            line = replace(line, low=mean - spread, high=mean + spread)
+        lines.append(line)
+    if not lines:
+        return None
+    top: dict[str, str] = {}  # the best of each family
+    for row in table.ranked:
+        if row.curve is not None:
+            top.setdefault(row.family, row.approach)
+    return Curves(
+        f"{method.score_label} while the chosen configuration trains",
+        lines,
+        y_label=method.score_label,
+        band_label=f"± standard deviation of {method.trials} trials" if method.trials > 1 else "",
+        unit="percent" if method.percent else "number",
+        visible=list(top.values()),
+        note="The best of each family is highlighted at first.",
+    )
+
+
+def _histogram(table: Comparison, law: Law | None) -> Histogram:
+    first = 0 if table.sizes[0] else 1
+    expected = np.zeros(0)
+    if law is not None:
+        whole = np.concatenate([[0.0], size_law(law, len(table.classes))])
+        expected = (whole * table.sizes[1:].sum())[first:]
+    named = f" ({law})" if isinstance(law, str) else ""
+    return Histogram(
+        "How many classes each example rules out",
+        table.sizes[first:],
+        expected=expected,
+        first=first,
+        y_label="Examples" if table.sizes.sum() == table.facts["rows"] else "Examples, all trials",
+        expected_label=f"expected under the law{named}",
+    )
+
+
+def _looked_at(table: Comparison, seen: Pictures) -> Iterator[Part]:
+    names, kind, count = list(table.classes), table.method.kind, int(seen.bins.count.sum())
+    trial = "" if kind == "folds" else ", first trial"
+    yield Reliability(
+        "How often it is right when it is this sure",
+        seen.bins.confidence,
+        seen.bins.accuracy,
+        seen.bins.count,
+        error=seen.bins.error,
+        estimated=kind != "labels",
+        note=f"{count:,} rows{trial}; bins of at least 10 rows.",
+    )
+    yield Matrix(
+        "Ruled out against predicted",
+        names,
+        names,
+        seen.ruled,
+        diagonal="predicted although it was ruled out.",
+        note=f"Counted on {seen.ruled_rows}.",
+    )
+    if seen.confusion is not None:
+        yield Matrix(
+            "True against predicted",
+            names,
+            names,
+            seen.confusion,
+            row_label="true",
+            diagonal="right predictions.",
+            note=f"{table.method.rows:,} test rows, first trial.",
+        )

@@ -41,7 +41,6 @@ class Judging:
         return self.rows.size if self.kind == "folds" else self.rows.shape[1]
 
     def watch(self) -> Watch:
-        """Return what to measure while training."""
         measure = {self.name: self.values}
         if self.kind in ("labels", "sets"):
             return Watch(self.targets, measure, x=self.x)
@@ -52,7 +51,6 @@ class Judging:
         return predict(fit.module(trial), self.x[self.rows[trial]])
 
     def target(self, trial: int, like: torch.Tensor) -> torch.Tensor:
-        """Return what is known about the rows that judge a trial, as a tensor."""
         known = self.targets[trial]
         if isinstance(known, LabelSets):
             return torch.from_numpy(known.excluded).to(like)
@@ -72,18 +70,13 @@ class Judging:
             values[trial] = self.values(logits, *known).double().numpy()
             if isinstance(self.targets[trial], LabelSets):
                 values[trial, self.targets[trial].sizes == 0] = np.nan
-        means = np.array([_mean(one) for one in values])
-        if self.kind == "folds":
-            each = values.reshape(-1)
-            return means, each[~np.isnan(each)]
         said = ~np.isnan(values)
+        each = [one[some] for one, some in zip(values, said, strict=True)]
+        means = np.array([one.mean() if len(one) else np.nan for one in each])
+        if self.kind == "folds":
+            return means, values[said]
         some = said.any(0)
         return means, np.nansum(values[:, some], 0) / said[:, some].sum(0)
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    said = values[~np.isnan(values)]
-    return float(said.mean()) if len(said) else np.nan
 
 
 def plan(
@@ -101,10 +94,8 @@ def plan(
     if test is not None:
         return _tested(given, test, score, np.prod(x.shape[1:]))
     if any(trial.rows is not None for trial in given):
-        raise InputError(
-            "trials that choose their own rows leave none to judge all of them on",
-            "give test rows: test=(x_test, y_test)",
-        )
+        say = "trials that choose their own rows leave none to judge all of them on"
+        raise InputError(say, "give test rows: test=(x_test, y_test)")
     n, count = x.shape[0], len(given)
     order = np.random.default_rng([seed, 0, 1]).permutation(n)  # as no batch and no split uses
     if judge == "folds":
@@ -134,11 +125,9 @@ def _trials(n: int, sets: Any, count: int | None, seed: int) -> list[Trial]:
 
 def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: Any) -> Judging:
     x, known = check_features(test[0], "x_test"), test[1]
-    if np.prod(x.shape[1:]) != wide:
-        raise InputError(
-            f"x_test has {np.prod(x.shape[1:])} features, x has {wide}",
-            "give the same features in the same order",
-        )
+    if (own := np.prod(x.shape[1:])) != wide:
+        say = "give the same features in the same order"
+        raise InputError(f"x_test has {own} features, x has {wide}", say)
     classes = trials[0].sets.classes
     true = not isinstance(known, LabelSets)
     if true:
@@ -146,10 +135,8 @@ def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: 
     else:
         agree(known.classes, classes)
     if len(known) != x.shape[0] or not len(known):
-        raise InputError(
-            f"x_test has {x.shape[0]} rows but there are {len(known)} test labels",
-            "give one for each row, at least one",
-        )
+        problem = f"x_test has {x.shape[0]} rows but there are {len(known)} test labels"
+        raise InputError(problem, "give one for each row, at least one")
     rows = np.tile(np.arange(x.shape[0]), (len(trials), 1))
     name, values = ("accuracy", hits) if true else (score.name, score.values)
     kind: Kind = "labels" if true else "sets"
@@ -163,19 +150,13 @@ def _kept(
     for trial, aside in zip(trials, parts, strict=True):
         rows = np.setdiff1d(np.arange(x.shape[0]), aside)
         if len(rows) < 2:
-            raise InputError(
-                f"{x.shape[0]} rows are too few to train, choose and judge", "give more rows"
-            )
+            problem = f"{x.shape[0]} rows are too few to train, choose and judge"
+            raise InputError(problem, "give more rows")
         own.append(trial.part(rows))
         judges.append(trial.part(aside))
     targets = [judge.sets for judge in judges]
     rates = None if trials[0].rate is None else [judge.rate for judge in judges]
     return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values, rates)
-
-
-# ---------------------------------------------------------------------- how the best predicts
-
-_FEWEST = 10  # rows in a bin
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +208,7 @@ def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
 
 
 def pairs(sets: LabelSets, predicted: NDArray[Any]) -> NDArray[np.int64]:
-    """Count, for each ruled-out class (row), what was predicted instead (column).
-
-    >>> pairs(LabelSets([[1, 1, 0], [0, 1, 0]]), np.array([2, 1]))
-    array([[0, 0, 1],
-           [0, 1, 1],
-           [0, 0, 0]])
-    """
+    """Count, for each ruled-out class (row), what was predicted instead (column)."""
     rows, codes = sets.nonzero()
     return _table(codes, predicted[rows], len(sets.classes))
 
@@ -243,15 +218,17 @@ def _table(rows: NDArray[Any], columns: NDArray[Any], k: int) -> NDArray[np.int6
 
 
 def bins(confidence: NDArray[np.float64], right: NDArray[np.float64], count: int = 10) -> Bins:
-    """Sort rows into bins of equal width; a bin of fewer than 10 rows joins the next.
-
-    >>> found = bins(np.repeat([0.45, 0.95], 30), np.repeat([0.0, 1.0], 30))
-    >>> found.confidence, found.accuracy, found.count
-    (array([0.45, 0.95]), array([0., 1.]), array([30, 30]))
-    """
+    """Sort rows into bins of equal width; a bin of fewer than 10 rows joins the next."""
     order = np.argsort(confidence, kind="stable")
     places = np.minimum((confidence * count).astype(int), count - 1)
-    parts = np.split(order, _cuts(np.bincount(places, minlength=count)))
+    cuts, start = [], 0
+    for end in np.bincount(places, minlength=count).cumsum().tolist():
+        if end - start >= 10:
+            cuts.append(end)
+            start = end
+    if start < len(order):  # the last bin takes what is left
+        cuts = cuts[:-1]
+    parts = np.split(order, cuts)
     kept = [part for part in parts if len(part)]
     spread = [right[p].std(ddof=1) / np.sqrt(len(p)) if len(p) > 1 else np.nan for p in kept]
     return Bins(
@@ -260,14 +237,3 @@ def bins(confidence: NDArray[np.float64], right: NDArray[np.float64], count: int
         np.array(spread),
         np.array([len(part) for part in kept]),
     )
-
-
-def _cuts(counts: NDArray[np.intp]) -> list[int]:
-    """Return where bins end, so that each holds enough rows; the last one takes what is left."""
-    cuts, start, end = [], 0, 0
-    for count in counts.tolist():
-        end += count
-        if end - start >= _FEWEST:
-            cuts.append(end)
-            start = end
-    return cuts if start == end else cuts[:-1]

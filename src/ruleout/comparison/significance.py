@@ -18,11 +18,7 @@ _ROUNDING = 8 * np.finfo(np.float64).eps
 
 
 def mean_and_error(values: ArrayLike) -> tuple[float, float]:
-    """Return the mean of independent values and its standard error, NaN for fewer than two.
-
-    >>> mean_and_error([1.0, 0.0, 1.0, 1.0])
-    (0.75, 0.25)
-    """
+    """Return the mean of independent values and its standard error, NaN for fewer than two."""
     found = np.asarray(values, float)
     mean = float(found.mean()) if len(found) else np.nan
     if len(found) < 2:
@@ -36,16 +32,9 @@ def paired_t_test(ours: ArrayLike, theirs: ArrayLike) -> float:
     With differences :math:`d_i`, :math:`t = \bar d \sqrt n / s_d` has n-1 degrees of freedom when
     the two do not differ.
 
-    Parameters
-    ----------
-    ours, theirs
-        ``[n]`` each, measured on the same trials or the same rows.
-
-    Returns
-    -------
-    float
-        NaN for fewer than two pairs, or where a value is not finite. Pairs that all differ by the
-        same amount leave nothing to chance: 1 if that is zero (up to rounding), else 0.
+    Scores are ``[n]`` each, of the same trials or the same rows. The p-value is NaN for fewer than
+    two pairs, or where a value is not finite. Pairs that all differ by the same amount leave
+    nothing to chance: 1 if that is zero (up to rounding), else 0.
 
     Examples
     --------
@@ -118,12 +107,7 @@ def significance(
     level: float = 0.05,
     higher_is_better: bool = True,
 ) -> list[Significance]:
-    """Test ours against each of the others, in pairs; None among them is not tested.
-
-    >>> found = significance([0.91, 0.93, 0.92], [[0.88, 0.91, 0.90], [0.91, 0.93, 0.92], None])
-    >>> [one.mark for one in found], round(found[0].p_holm, 4)
-    (['•', '', ''], 0.0396)
-    """
+    """Test ours against each of the others, in pairs; None among them is not tested."""
     raw = [np.nan if one is None else paired_t_test(ours, one) for one in others]
     sign = 1 if higher_is_better else -1
     found = []

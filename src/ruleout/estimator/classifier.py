@@ -40,17 +40,10 @@ from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import (
-    PAPER_GRID,
-    GridFit,
-    State,
-    configurations,
-    estimate_seconds,
-    fit_grid,
-)
+from ruleout.training import PAPER_GRID, GridFit, State, configurations, estimate_seconds, fit_grid
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
-from ruleout.training.nets import dense_layers
+from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
 
 Array = NDArray[np.float64]
@@ -59,7 +52,6 @@ Array = NDArray[np.float64]
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 _EPOCHS, _STEPS = 100, 2000
-_WITH_CHOICE = 1.25  # times the grid: judging, and training the choice on all rows
 
 
 class Judged(NamedTuple):
@@ -111,10 +103,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Options of its loss, such as ``{"q": 0.5}`` of GCE.
     model
         A name of :data:`ruleout.models.MODELS`, or a function ``(shape, classes) → nn.Module``.
-    hidden
-        Widths of the hidden layers of ``model="mlp"``; None: one of 500.
-    model_options
-        Other options of the model.
+    hidden, model_options
+        Widths of the hidden layers of ``model="mlp"`` (None: one of 500), and its other options.
     shape
         The shape of an example where the model reads images but rows are flat: ``(3, 32, 32)``.
     learning_rate, weight_decay, batch_size, optimizer
@@ -246,8 +236,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tags.input_tags.sparse = True
         return tags
 
-    # ------------------------------------------------------------------ learning
-
     def fit(
         self,
         X: Any,
@@ -284,7 +272,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         choosing = self._choosing()
         if expect is not None:
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
-            expect(_WITH_CHOICE * seconds if choosing else seconds)
+            expect(1.25 * seconds if choosing else seconds)  # judging, and training the choice
         tell = progress or (_print_tenths() if self.verbose else None)
         options["progress"] = _stages(tell, len(options["grid"]) if choosing else 0)
         found = search(data.x, [data.trial], **choosing, **options) if choosing else None
@@ -312,9 +300,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             All classes, for ordinary labels in the first call.
         """
         if isinstance(self.class_weight, str):
-            raise InputError(
-                "class_weight='balanced' needs all rows at once", "give partial_fit a dictionary"
-            )
+            say = "class_weight='balanced' needs all rows at once"
+            raise InputError(say, "give partial_fit a dictionary")
         first = not hasattr(self, "_state")
         data = self._training_data(X, y, sample_weight, reset=first, named=classes, part=True)
         options = self._engine_options(X, data)
@@ -328,47 +315,37 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tuned = not first and self.grid is not None
         options["grid"] = [self.configuration_ if tuned else self._base()]
         fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
-        module = _trained(fit)
-        before = None if first else (self.n_iter_, self.history_, self.record_)
+        module, before = _trained(fit), {} if first else vars(self).copy()
         self.classes_ = data.classes
         now = TrainingState(state.seed, state.calls + 1, self.optimizer, fit.state)
         self._keep(module, fit, now)
-        if before is not None:
-            self._add_to(*before)
+        if before:
+            history, record = before["history_"], before["record_"]
+            count = self.n_iter_ = before["n_iter_"] + 1
+            self.history_ = {
+                "epoch": np.append(history["epoch"], count),
+                "loss": np.append(history["loss"], self.history_["loss"]),
+            }
+            both = record["data"] + self.record_["data"]  # of all rows ever seen, in their order
+            self.record_ |= {"model": record["model"], "epochs": count, "seed": state.seed}
+            self.record_["data"] = sha256(both.encode()).hexdigest()
         return self
 
     def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
         """Keep a trained model; what was judged before no longer holds."""
-        self.module_ = module
+        self.module_, self._state, self.record_ = module, state, fit.record
         self.configuration_ = dict(fit.configurations[0])
         self.history_ = {"epoch": fit.epochs, "loss": fit.history["loss"][0, 0]}
         self.n_iter_ = int(fit.epochs[-1])
-        self.record_ = fit.record
-        self._state = state
         for name in ("criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
-
-    def _add_to(self, epochs: int, history: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-        """Count one more walk after those before it."""
-        self.n_iter_ = epochs + 1
-        self.history_ = {
-            "epoch": np.append(history["epoch"], self.n_iter_),
-            "loss": np.append(history["loss"], self.history_["loss"]),
-        }
-        both = record["data"] + self.record_["data"]  # of all rows ever seen, in their order
-        self.record_ |= {"model": record["model"], "epochs": self.n_iter_, "seed": self._state.seed}
-        self.record_["data"] = sha256(both.encode()).hexdigest()
 
     def _keep_search(self, found: Search) -> None:
         grid, place = found.grid, int(found.chosen[0])
         self.criterion_ = Judged(found.criterion.name, *found.estimate)
         if not np.isfinite(self.criterion_.standard_error):
-            warnings.warn(
-                "a single row was held out to choose on, so chance decided; give more rows, "
-                "or a larger validation_fraction",
-                UserWarning,
-                stacklevel=outside(),
-            )
+            say = "a single row was held out to choose on, so chance decided; give more rows, or a "
+            warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
         tried = {n: np.array([one[n] for one in grid.configurations]) for n in found.configuration}
         self.search_ = tried | {
             "estimate": found.estimates[0],
@@ -383,17 +360,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             "standard_error": grid.errors[name][0, place],
         }
 
-    # ------------------------------------------------------------------ what is handed in
-
     def _training_data(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        reset: bool,
-        named: Any = None,
-        part: bool = False,
+        self, X: Any, y: Any, weight: Any, *, reset: bool, named: Any = None, part: bool = False
     ) -> TrainingData:
         rate = None
         if y is None or not holds_sets(y):
@@ -405,10 +373,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             y, rate = per_row(y, x.shape[0])
             check_rows(x.shape[0], y)
         if part and not reset:
-            sets, names = known_target(y, self._same(named)), self.classes_
+            if named is not None and not np.array_equal(class_array(named), self.classes_):
+                say = "classes differ from those of the first call"
+                raise InputError(say, "leave them out, or fit anew")
+            sets, names = known_target(y, self.classes_), self.classes_
         else:
             sets, names = target(y, self.classes if named is None else named, whole=not part)
-        return TrainingData(x, sets, names, rate).weighted(sample_weight, self.class_weight)
+        return TrainingData(x, sets, names, rate).weighted(weight, self.class_weight)
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""
@@ -427,16 +398,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             )
         check_finite(found[0] if y else found, getattr(self, "feature_names_in_", read))
         return found
-
-    def _same(self, named: Any) -> NDArray[Any]:
-        """Return the known classes; raise if a later call names others."""
-        if named is not None and not np.array_equal(class_array(named), self.classes_):
-            raise InputError(
-                "classes differ from those of the first call", "leave them out, or fit anew"
-            )
-        return self.classes_
-
-    # ------------------------------------------------------------------ what the engine is told
 
     def _engine_options(self, X: Any, data: TrainingData) -> dict[str, Any]:
         """Return what :func:`ruleout.fit_grid` is told besides data, grid, epochs and seed."""
@@ -466,11 +427,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _check_model(self, options: Mapping[str, Any], data: TrainingData) -> None:
         """Say early what a user's own model gets wrong, and what CLPL loses."""
         shape, k = options["shape"], len(data.classes)
-        if prod(shape) != data.x.shape[1]:
-            raise InputError(
-                f"X has {data.x.shape[1]} features, but shape={shape} holds {prod(shape)}",
-                "make them agree",
-            )
+        if prod(shape) != (wide := data.x.shape[1]):
+            problem = f"X has {wide} features, but shape={shape} holds {prod(shape)}"
+            raise InputError(problem, "make them agree")
         convex = options["approach"].name == "clpl"
         if isinstance(self.model, str) and not convex:
             return
@@ -481,16 +440,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             raise InputError(f"model({shape}, {k}) failed: {error}", say) from error
         if not isinstance(self.model, str):
             _check_own(module, shape, k)
-        layers = dense_layers(module)
-        if convex and (layers is None or len(layers) > 1):
-            warnings.warn(
-                "CLPL is convex in a linear model only; with this one its guarantee is gone",
-                UserWarning,
-                stacklevel=outside(),
-            )
+        if convex:
+            warn_of_clpl(module, outside())
 
     def _model_options(self) -> dict[str, Any]:
-        """Return the options of the model; one of ours must have them."""
         options = dict(self.model_options or {})
         if self.hidden is not None:
             options["hidden"] = tuple(_whole("hidden", width) for width in np.ravel(self.hidden))
@@ -505,13 +458,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return options
 
     def _epochs(self, n: int) -> int:
-        """Return the number of epochs: 100, or more where rows are few.
+        """Return 100, or more where rows are few.
 
         Adam moves a weight by at most about the learning rate in a step, so a small table needs
-        many epochs to get anywhere: with the default rate of 1e-3, scikit-learn's checks (30 to 300
-        rows) are learned in 2,000 steps and not in 500, and iris from one ruled-out class per row
-        has a test accuracy of 0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of
-        4 splits).
+        many epochs: at a rate of 1e-3 iris from one ruled-out class per row has a test accuracy of
+        0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits).
         """
         if self.epochs is not None:
             return _whole("epochs", self.epochs)
@@ -519,7 +470,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return max(_EPOCHS, -(-_STEPS // per_epoch))
 
     def _base(self) -> dict[str, Any]:
-        """Return the configuration that the parameters themselves make."""
         options = {} if self.approach_options is None else self.approach_options
         if not isinstance(options, Mapping):
             raise InputError(f"approach_options is {brief(options)}", "give a dictionary or None")
@@ -544,20 +494,15 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Return how rows held out choose, or None where there is nothing to choose."""
         if self.grid is None and not self.early_stopping:
             return None
-        share = self.validation_fraction
+        share, rule = self.validation_fraction, self.rule
         if not isinstance(share, (int, float)) or not 0 < share < 1:
-            raise InputError(
-                f"validation_fraction is {brief(share)}", "give a share between 0 and 1"
-            )
-        if self.rule not in ("best", "one-standard-error"):
-            raise InputError(
-                f"unknown rule {brief(self.rule)}", "say 'best' or 'one-standard-error'"
-            )
+            say = "give a share between 0 and 1"
+            raise InputError(f"validation_fraction is {brief(share)}", say)
+        if rule not in ("best", "one-standard-error"):
+            raise InputError(f"unknown rule {brief(rule)}", "say 'best' or 'one-standard-error'")
         patience = _whole("patience", self.patience) if self.early_stopping else None
-        choosing = {"criterion": self.criterion, "share": float(share), "rule": self.rule}
+        choosing = {"criterion": self.criterion, "share": float(share), "rule": rule}
         return choosing | {"patience": patience}
-
-    # ------------------------------------------------------------------ predicting
 
     def _logits(self, X: Any) -> Tensor:
         """Return ``[n, k]`` in float64.
@@ -594,14 +539,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; of sets its unbiased estimate, which needs no true label.
 
-        Parameters
-        ----------
-        X
-            Rows.
-        y
-            One label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
-        sample_weight
-            One weight per row.
+        `y` is one label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
         """
         return unbiased_accuracy(self, X, y, sample_weight)
 
@@ -610,10 +548,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         Parameters
         ----------
-        X
-            Rows.
         sets
-            What was ruled out for each: label sets, a table of 0 and 1, or answers.
+            What was ruled out for each row: label sets, a table of 0 and 1, or answers.
         likelihood
             ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
             all that was said about a row is for each class, up to a constant. The confidence of
@@ -630,7 +566,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return Resolved(labels, best.exp().numpy(), before.exp().numpy())
 
     def _evidence(self, sets: Any, likelihood: Any, like: Tensor) -> Tensor:
-        """Return what is added to the logits: minus infinity for what sets rule out."""
         if (sets is None) == (likelihood is None):
             raise ValueError("resolve takes sets or a likelihood; give one of the two")
         if likelihood is None:
@@ -640,13 +575,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             return torch.zeros_like(like).masked_fill(excluded, -torch.inf)
         found = torch.as_tensor(np.asarray(likelihood, float))
         if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
-            raise ValueError(
-                f"likelihood has shape {tuple(found.shape)}, or a row without any class; "
-                f"give {tuple(like.shape)} logarithms"
-            )
+            say = f"likelihood has shape {tuple(found.shape)}, or a row without any class"
+            raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
         return found
-
-    # ------------------------------------------------------------------ keeping
 
     def save(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> None:
         """Write a folder with ``model.safetensors`` and ``card.json``; no pickle.
@@ -656,13 +587,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         `partial_fit` after :func:`ruleout.load` starts its moments anew. Nor is an approach of your
         own, which only training needs: set it again before.
 
-        Parameters
-        ----------
-        path
-            Of the folder.
-        reading
-            How the rows were read from files, kept in the card for whoever predicts. None: as in
-            the card that this classifier was loaded from, if it was.
+        `reading` says how the rows were read from files, kept in the card for whoever predicts.
+        None: as in the card that this classifier was loaded from, if it was.
         """
         from ruleout.estimator.model_folder import save
 
@@ -675,18 +601,17 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The input ``x`` is float32, ``[n, d]`` or ``[n, channels, h, w]``, with any n; the output is
         called ``probabilities``. Needs ``pip install 'ruleout[export]'``.
         """
-        from ruleout.estimator.onnx_export import export
+        from ruleout.estimator.model_folder import export
 
         check_is_fitted(self, "module_")
-        export(self.module_, self.classes_, self.record_, path)
+        export(self, path)
 
 
 def _seed(random_state: Any) -> int:
     """Return a whole number as it is, else one drawn from the random state."""
-    if isinstance(random_state, Integral):
-        check_random_state(random_state)  # raises for a negative one
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    state = check_random_state(random_state)  # raises for a negative number
+    whole = isinstance(random_state, Integral)
+    return int(random_state if whole else state.randint(np.iinfo(np.int32).max))
 
 
 def _whole(name: str, value: Any) -> int:
@@ -697,19 +622,16 @@ def _whole(name: str, value: Any) -> int:
 
 def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
     if not isinstance(module, nn.Module):
-        raise InputError(
-            f"the model function returned a {type(module).__name__}", "return an nn.Module"
-        )
+        problem = f"the model function returned a {type(module).__name__}"
+        raise InputError(problem, "return an nn.Module")
     if not any(True for _ in module.parameters()):
         raise InputError("the model has no parameters", "return an nn.Module with some")
     with torch.no_grad():
         out = module.eval()(torch.zeros(2, *shape))
     if not isinstance(out, torch.Tensor) or out.shape != (2, k):
         found = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-        raise InputError(
-            f"the model turns (2, {', '.join(map(str, shape))}) into {found}",
-            f"return one logit per class, (2, {k})",
-        )
+        problem = f"the model turns (2, {', '.join(map(str, shape))}) into {found}"
+        raise InputError(problem, f"return one logit per class, (2, {k})")
 
 
 def _trained(fit: GridFit) -> nn.Module:
@@ -718,17 +640,16 @@ def _trained(fit: GridFit) -> nn.Module:
     finite = all(bool(torch.isfinite(value).all()) for value in weights.values())
     if fit.diverged[0, 0] or not finite:
         rate = fit.configurations[0]["learning_rate"]
-        raise InputError(
-            f"training diverged in epoch {int(fit.diverged[0, 0]) or int(fit.epochs[-1])}",
-            f"scale the features, or lower learning_rate (it was {rate:g})",
-        )
+        problem = f"training diverged in epoch {int(fit.diverged[0, 0] or fit.epochs[-1])}"
+        say = f"scale the features, or lower learning_rate (it was {rate:g})"
+        raise InputError(problem, say)
     module = fit.fresh(0)
     module.load_state_dict(weights, assign=True)
     return module.eval()
 
 
 def _stages(tell: Progress | None, searched: int) -> Callable[[int, int], None] | None:
-    """Name the stages of a search: training starts anew for the refit."""
+    """Name the stages of a search, whose training starts anew for the refit."""
     if tell is None:
         return None
     names = ["training"]
@@ -763,8 +684,7 @@ def _print_tenths() -> Progress:
 def _confidence(logits: Tensor, evidence: Tensor) -> float:
     """Return the factor of the logits under which the evidence is likeliest, the one nearest 1."""
     factors = sorted(np.geomspace(1 / 16, 16, 65).tolist(), key=lambda f: abs(np.log(f)))
-    likely = torch.stack(
-        [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
-    )
+    sums = [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
+    likely = torch.stack(sums)
     best = likely >= likely.max() - 1e-9 * len(logits)  # rounding decides nothing
     return float(factors[int(best.double().argmax())])

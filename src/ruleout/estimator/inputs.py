@@ -21,8 +21,6 @@ from ruleout.training.validation import first_not_finite
 
 Array = NDArray[np.float64]
 
-_NEVER = np.finfo(float).tiny  # the share of a class that no row may be
-
 
 class TrainingData(NamedTuple):
     """What a classifier is trained on."""
@@ -35,15 +33,27 @@ class TrainingData(NamedTuple):
 
     @property
     def trial(self) -> Trial:
-        """The same for the engine."""
         return Trial(self.sets, weight=self.weight, rate=self.rate)
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
-        weight = row_weights(self, sample_weight, class_weight)
-        keep = np.ones(len(self.sets), np.bool_) if weight is None else weight > 0
+        """Weigh rows; leave out those that weigh nothing, and where answers teach, without one.
+
+        A class weighs what a dictionary says (1 where it is missing), or 1 / (k · its share) where
+        balanced. A row weighs the mean of the classes it may still be.
+        """
+        sets, weight = self.sets, None
+        if sample_weight is not None:
+            weight = _checked_weights(sample_weight, len(sets))
+        if class_weight is not None:
+            own = _of_classes(self, class_weight, weight)
+            total = [sets[piece].candidates @ own for piece in chunks(*sets.shape)]
+            mean = np.concatenate(total) / (sets.shape[1] - sets.sizes)
+            weight = mean if weight is None else mean * weight
+            if not weight.any():
+                raise InputError("every row weighs zero", "give some class a weight above zero")
+        keep = np.ones(len(sets), np.bool_) if weight is None else weight > 0
         if self.rate is not None:
-            keep &= self.sets.sizes > 0
+            keep &= sets.sizes > 0
         if keep.all():
             return self._replace(weight=weight)
         if not keep.any():
@@ -51,10 +61,7 @@ class TrainingData(NamedTuple):
         rows = np.flatnonzero(keep)
         weight = None if weight is None else weight[rows]
         rate = None if self.rate is None else self.rate[rows]
-        return TrainingData(self.x[rows], self.sets[rows], self.classes, rate, weight)
-
-
-# ---------------------------------------------------------------------- X
+        return TrainingData(self.x[rows], sets[rows], self.classes, rate, weight)
 
 
 def pick_columns(frame: Any, names: Sequence[str]) -> Any:
@@ -64,10 +71,8 @@ def pick_columns(frame: Any, names: Sequence[str]) -> Any:
         return frame
     for name in names:
         if name not in own:
-            raise InputError(
-                f"X lacks the column {name!r}, which the model was trained on",
-                nearest(name, own, f"its columns are {shown(own)}"),
-            )
+            say = nearest(name, own, f"its columns are {shown(own)}")
+            raise InputError(f"X lacks the column {name!r}, which the model was trained on", say)
     return frame[list(names)].to_numpy()
 
 
@@ -87,19 +92,10 @@ def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
     raise InputError(problem, remedy, row=row, column=where)
 
 
-# ---------------------------------------------------------------------- y
-
-
 def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
     """Combine answers into what they rule out for each of n rows, with the rates.
 
     A row without answers rules nothing out. Any other y is returned as it is, without rates.
-
-    >>> asked = LabelSets([[1, 1, 0, 0], [1, 0, 1, 0]])
-    >>> answers = Answers(asked, np.array([True, False]), np.array([2, 2]))
-    >>> sets, rates = per_row(answers, 3)
-    >>> sets.to_lists(), rates
-    ([[], [], [0, 2, 3]], array([0.        , 0.        , 0.11111111]))
     """
     if not isinstance(y, Answers):
         return y, None
@@ -113,11 +109,7 @@ def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
 
 
 def holds_sets(y: Any) -> bool:
-    """Tell sets, one row of 0 and 1 each, from one label per row.
-
-    >>> holds_sets([[1, 0, 0], [0, 1, 1]]), holds_sets([2, 0]), holds_sets([[2], [0]])
-    (True, False, False)
-    """
+    """Tell sets, one row of 0 and 1 each, from one label per row."""
     if isinstance(y, (Answers, LabelSets)) or hasattr(y, "tocsr"):
         return True
     if isinstance(y, (list, tuple)):
@@ -129,14 +121,7 @@ def holds_sets(y: Any) -> bool:
 def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSets, NDArray[Any]]:
     """Return what was ruled out, and the classes as the user names them.
 
-    Parameters
-    ----------
-    y
-        Sets as :func:`holds_sets` tells them; or a 1-D array of labels, which rule out all others.
-    classes
-        All class names in their order, or how many there are; None takes those that y brings.
-    whole
-        Whether this is all of y, so that every class occurs in it.
+    `classes` None takes those that y brings; `whole` says that every class occurs in y.
     """
     if holds_sets(y):
         sets = _as_sets(y, classes)
@@ -144,18 +129,15 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
             raise InputError("y rules nothing out", "give at least one row with a ruled-out class")
         return sets, np.array(sets.classes)
     if classes is None and not whole:
-        raise InputError(
-            "the first call of partial_fit cannot know all classes from labels",
-            "give classes=[...]",
-        )
+        problem = "the first call of partial_fit cannot know all classes from labels"
+        raise InputError(problem, "give classes=[...]")
     if classes is None:
         check_classification_targets(y)
     names = np.unique(y) if classes is None else class_array(classes)
     _check_single(y, () if classes is None else names.tolist())
     if len(names) < 2:
-        raise InputError(
-            f"y holds one class, {names[0]!s}", "name all classes, at least two, in classes=[...]"
-        )
+        say = "name all classes, at least two, in classes=[...]"
+        raise InputError(f"y holds one class, {names[0]!s}", say)
     return LabelSets.from_labels(positions(y, names), len(names)), names
 
 
@@ -178,7 +160,6 @@ def _check_single(y: NDArray[Any], classes: Collection[Any]) -> None:
 
 
 def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:
-    """Read y, whatever it is, for a model whose classes are known."""
     if not holds_sets(y):
         return target(y, classes)[0]
     named = classes.dtype.kind in "iuUO"
@@ -186,7 +167,6 @@ def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:
 
 
 def check_rows(n: int, y: Any, what: str = "set") -> None:
-    """Raise unless y has n rows."""
     rows = y.shape[0] if hasattr(y, "shape") else len(y)
     if rows != n:
         raise InputError(f"X has {n} rows but y has {rows}", f"give one {what} for each row")
@@ -215,19 +195,13 @@ def outside() -> int:
 
 
 def class_array(classes: Any) -> NDArray[Any]:
-    """Return class names as an array, checked; a number k means 0 … k-1.
-
-    >>> class_array(3)
-    array([0, 1, 2])
-    """
+    """Return class names as an array, checked; a number k means 0 … k-1."""
     if isinstance(classes, (int, np.integer)) and not isinstance(classes, bool):
         return np.arange(int(classes))
     names = np.asarray(classes)
     if names.ndim != 1 or len(names) < 2 or len(np.unique(names)) < len(names):
-        raise InputError(
-            f"classes is {shown(np.ravel(names).tolist())}",
-            "list every class once, at least two",
-        )
+        problem = f"classes is {shown(np.ravel(names).tolist())}"
+        raise InputError(problem, "list every class once, at least two")
     return names
 
 
@@ -240,25 +214,6 @@ def positions(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.intp]:
         row = int(np.argmax(codes[inverse] < 0))
         raise unknown(plain(y[row]), tuple(names.tolist()), row=row, column="y")
     return np.asarray(codes[inverse])
-
-
-# ---------------------------------------------------------------------- weights
-
-
-def row_weights(data: TrainingData, sample_weight: Any, class_weight: Any) -> Array | None:
-    """Return one weight per row, or None where all rows count alike.
-
-    A class weighs what a dictionary says (1 where it is missing), or 1 / (k · its share) where
-    balanced. A row weighs the mean of the classes it may still be; of an ordinary label its own.
-    """
-    given = None if sample_weight is None else _checked_weights(sample_weight, len(data.sets))
-    if class_weight is None:
-        return given
-    weight = _over_candidates(data.sets, _of_classes(data, class_weight, given))
-    weight = weight if given is None else weight * given
-    if not weight.any():
-        raise InputError("every row weighs zero", "give some class a weight above zero")
-    return weight
 
 
 def _checked_weights(sample_weight: Any, n: int) -> Array:
@@ -280,27 +235,16 @@ def _of_classes(data: TrainingData, class_weight: Any, given: Array | None) -> A
     if isinstance(class_weight, str) and class_weight == "balanced":
         return 1 / (k * class_shares(data.sets, given, data.rate))
     if not isinstance(class_weight, Mapping):
-        raise InputError(
-            f"class_weight is {brief(class_weight)}", "give a dictionary, 'balanced' or None"
-        )
-    for name in class_weight:
-        if name not in names:
-            say = f"the classes are {shown(names)}"
-            raise InputError(
-                f"class_weight names an unknown class {brief(name)}", nearest(name, names, say)
-            )
+        say = "give a dictionary, 'balanced' or None"
+        raise InputError(f"class_weight is {brief(class_weight)}", say)
     for name, value in class_weight.items():
+        if name not in names:
+            say = nearest(name, names, f"the classes are {shown(names)}")
+            raise InputError(f"class_weight names an unknown class {brief(name)}", say)
         if not isinstance(value, (int, float)) or not 0 <= value < np.inf:
-            raise InputError(
-                f"class_weight of {brief(name)} is {brief(value)}", "give numbers, zero or above"
-            )
+            problem = f"class_weight of {brief(name)} is {brief(value)}"
+            raise InputError(problem, "give numbers, zero or above")
     return np.array([class_weight.get(name, 1.0) for name in names], np.float64)
-
-
-def _over_candidates(sets: LabelSets, of_classes: Array) -> Array:
-    """Return for each row the mean weight of the classes it may still be."""
-    total = [sets[piece].candidates @ of_classes for piece in chunks(*sets.shape)]
-    return np.asarray(np.concatenate(total) / (sets.shape[1] - sets.sizes))
 
 
 def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | None = None) -> Array:
@@ -311,11 +255,6 @@ def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | Non
     without bias where sets are drawn uniformly, and exact for ordinary labels. With the rates q of
     answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`. A share below its own standard
     error, also a negative one, counts as that error; of ordinary labels none is.
-
-    Examples
-    --------
-    >>> class_shares(LabelSets.from_labels([0, 0, 0, 1], classes=2))
-    array([0.75, 0.25])
     """
     n, k = sets.shape
     given = (np.ones(n) if weight is None else weight) * (sets.sizes > 0)
@@ -330,4 +269,4 @@ def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | Non
     shares = total / given.sum()
     spread = square - 2 * shares * cross + np.square(shares) * np.square(given).sum()
     errors = np.sqrt(np.maximum(spread, 0)) / given.sum()
-    return np.asarray(np.maximum(np.maximum(shares, errors), _NEVER))
+    return np.asarray(np.maximum(np.maximum(shares, errors), np.finfo(float).tiny))

@@ -1,15 +1,18 @@
 """Models on disk: a folder of ``model.safetensors`` and ``card.json``, written whole, no pickle.
 
 A folder may come from anybody: everything in it is checked before it is believed, and nothing in it
-is executed.
+is executed. A model is also written as ONNX, for others to read.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
@@ -22,7 +25,7 @@ from safetensors import torch as safetensors
 from torch import Tensor, nn
 
 from ruleout.estimator.classifier import Judged, RuleOutClassifier, TrainingState
-from ruleout.labels.atomic import atomic_folder
+from ruleout.labels.atomic import atomic_folder, atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.methods import Approach, approach, approaches
 from ruleout.models import MODELS, build
@@ -58,9 +61,6 @@ _KEYS: dict[type | tuple[type, ...], str] = {
 }
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -> None:
     """Write a fitted classifier; the folder takes its name when all of it is on disk."""
     target = check_place(path)
@@ -82,19 +82,15 @@ def check_place(path: str | Path) -> Path:
     if not target.is_dir():
         _refuse(target, "this is a file", "give the name of a folder")
     found = {one.name for one in target.iterdir()}
-    if found and (CARD not in found or not _is_ours(target / CARD)):
-        _refuse(target, "the folder holds something else", "choose another name")
+    if found:
+        try:
+            _parse(target / CARD)
+        except (InputError, OSError):
+            _refuse(target, "the folder holds something else", "choose another name")
     if more := found - {CARD, WEIGHTS}:
         problem = f"the model folder also holds {min(more)!r}, which would be lost"
         _refuse(target, problem, "move it, or choose another name")
     return target
-
-
-def _is_ours(file: Path) -> bool:
-    try:
-        return bool(_parse(file))
-    except (InputError, OSError):
-        return False
 
 
 def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
@@ -104,7 +100,7 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
     return {
         "config": {name: _plain(one, f"parameter {name}") for name, one in config.items()},
         "own_model": None if isinstance(own, str) else getattr(own, "__qualname__", str(own)),
-        "classes": class_list(clf.classes_),
+        "classes": _class_list(clf.classes_),
         "class_kind": clf.classes_.dtype.kind,
         "features": clf.n_features_in_,
         "feature_names": None if names is None else names.tolist(),
@@ -124,11 +120,7 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
 
 
 def _setting(name: str, value: Any) -> Any:
-    """Return a parameter for the card.
-
-    A random state that is not a number stays out, since the card has the seed; so do a model and an
-    approach of the user's own, since no card can rebuild them.
-    """
+    """Return a parameter for the card, None for what no card can rebuild."""
     if isinstance(value, Approach):
         known = value.name in approaches() and approach(value.name) == value
         return value.name if known else None
@@ -157,14 +149,12 @@ def _plain(value: Any, what: str) -> Any:
     raise InputError(f"{what} holds a {type(value).__name__}", "JSON cannot; give plain values")
 
 
-def class_list(classes: NDArray[Any]) -> list[Any]:
-    """Return class names for a card."""
+def _class_list(classes: NDArray[Any]) -> list[Any]:
     kind = _CLASS_KINDS.get(classes.dtype.kind)
     names: list[Any] = classes.tolist()
     if kind is None or not all(type(name) is kind for name in names):
-        raise InputError(
-            f"the class names are of type {classes.dtype}", "name classes by text or numbers"
-        )
+        problem = f"the class names are of type {classes.dtype}"
+        raise InputError(problem, "name classes by text or numbers")
     return names
 
 
@@ -204,7 +194,49 @@ def _move(part: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-# ---------------------------------------------------------------------- reading
+class _Probabilities(nn.Module):
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.module(x)
+        return logits.softmax(-1)
+
+
+def export(clf: RuleOutClassifier, path: str | Path) -> None:
+    """Write ONNX, whole or not at all: rows in, probabilities out, class names in the metadata."""
+    try:
+        import onnx  # noqa: F401  # only to see whether they are there
+        import onnxscript  # noqa: F401
+    except ImportError:
+        say = "pip install 'ruleout[export]'"
+        raise InputError("export needs onnx and onnxscript", say) from None
+    shape: Any = clf.module_.example_shape
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)  # the exporter talks about its own parts
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            program = torch.onnx.export(
+                _Probabilities(deepcopy(clf.module_).float().cpu()).eval(),
+                (torch.zeros(2, *shape),),
+                dynamo=True,
+                input_names=["x"],
+                output_names=["probabilities"],
+                dynamic_shapes={"x": {0: torch.export.Dim("rows")}},
+                verbose=False,
+            )
+    finally:
+        log.setLevel(level)
+    assert program is not None
+    proto = program.model_proto
+    names, record = json.dumps(_class_list(clf.classes_)), clf.record_
+    facts = {"classes": names, "ruleout": record["versions"]["ruleout"], "data": record["data"]}
+    for name, value in facts.items():
+        proto.metadata_props.add(key=name, value=value)
+    with atomic_write(Path(path).expanduser()) as out:
+        out.write(proto.SerializeToString())
 
 
 def load(
@@ -217,8 +249,6 @@ def load(
 
     Parameters
     ----------
-    path
-        Of the folder.
     model
         The function ``(shape, classes) → nn.Module`` that made the model, if it was not named.
     device
@@ -240,8 +270,10 @@ def load(
     file = folder / CARD
     card = _parse(file)
     clf = _classifier(card, file, model, device)
-    clf.classes_ = _classes(card, file)
-    shape = _shape(card, file)
+    shape = tuple(card["shape"])
+    good = 0 < len(shape) < 9 and all(type(side) is int and side > 0 for side in shape)
+    if not good or prod(shape) != card["features"]:
+        _wrong(file, "shape")
     module = _untrained(clf, shape, file)
     told = card["weights"]
     if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
@@ -281,7 +313,7 @@ def _parse(file: Path) -> dict[str, Any]:
     if file.stat().st_size > _CARD_BYTES:
         _refuse(file, f"the card is larger than {_CARD_BYTES >> 20} MiB", "save the model again")
     try:
-        card = json.loads(file.read_bytes(), parse_constant=_no_constant)
+        card = json.loads(file.read_bytes(), parse_constant=int)  # raises for NaN and Infinity
     except (ValueError, RecursionError):
         _refuse(file, "the card is not valid JSON", "copy the folder again")
     if not isinstance(card, dict) or card.get("format") != FORMAT:
@@ -302,10 +334,6 @@ def _parse(file: Path) -> dict[str, Any]:
     return card
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
 def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) -> RuleOutClassifier:
     config, own = dict(card["config"]), card["own_model"]
     if set(config) != set(RuleOutClassifier().get_params(deep=False)):
@@ -313,9 +341,8 @@ def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) ->
     if own is None and not isinstance(config["model"], str):
         _wrong(file, "config")
     if own is not None and model is None:
-        name = f"a function of your own ({own[:60]})"
-        problem = f"the model was made by {name}, which no card can rebuild"
-        _refuse(file, problem, "hand it in: load(path, model=...)")
+        problem = f"the model was made by a function of your own ({own[:60]}), which no card can "
+        _refuse(file, problem + "rebuild", "hand it in: load(path, model=...)")
     if own is None and model is not None:
         _refuse(file, f"the card names the model {config['model']!r}", "leave out model=...")
     try:
@@ -327,25 +354,14 @@ def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) ->
         if isinstance(config[name], list):
             config[name] = tuple(config[name])
     config |= {"device": device, "model": config["model"] if own is None else model}
-    return RuleOutClassifier(**config)
-
-
-def _classes(card: Mapping[str, Any], file: Path) -> NDArray[Any]:
-    """Return the class names as they were trained on."""
+    clf = RuleOutClassifier(**config)
     names, letter = card["classes"], card["class_kind"]
     kind = _CLASS_KINDS.get(letter)
     good = kind is not None and len(names) > 1 and all(type(name) is kind for name in names)
     if not good or len(set(names)) < len(names):
         _wrong(file, "classes")
-    return np.array(names, object if letter == "O" else None)
-
-
-def _shape(card: Mapping[str, Any], file: Path) -> tuple[int, ...]:
-    shape = tuple(card["shape"])
-    good = 0 < len(shape) < 9 and all(type(side) is int and side > 0 for side in shape)
-    if not good or prod(shape) != card["features"]:
-        _wrong(file, "shape")
-    return shape
+    clf.classes_ = np.array(names, object if letter == "O" else None)
+    return clf
 
 
 def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn.Module:
@@ -360,9 +376,7 @@ def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn
         with torch.device("meta"):
             return build(clf.model, shape, k, seed=0, **options)
     except (ValueError, TypeError, RuntimeError, OverflowError, MemoryError):
-        raise InputError(
-            "the settings in the card make no model", "save the model again", file=file
-        ) from None
+        _refuse(file, "the settings in the card make no model", "save the model again")
 
 
 def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> None:
@@ -401,12 +415,7 @@ def _table(columns: Mapping[str, Any], file: Path, name: str) -> dict[str, Any]:
         _wrong(file, name)
 
 
-# ---------------------------------------------------------------------- reading weights
-
-
 class _Entry(NamedTuple):
-    """What a header says about one tensor."""
-
     kind: str
     shape: tuple[int, ...]
     begin: int
@@ -416,10 +425,10 @@ class _Entry(NamedTuple):
 def _read_weights(
     file: Path, like: nn.Module, floats: torch.dtype, told: Mapping[str, Any]
 ) -> dict[str, Tensor]:
-    """Read the weights of a module, which may lie on the meta device, without memory.
+    """Read the weights of a module, which may lie on the meta device.
 
-    The file is looked at closely before any memory is taken: it must have the bytes and the sha256
-    that the card tells, and hold exactly the tensors of the module.
+    Before any memory is taken the file must have the bytes that the card tells, and hold exactly
+    the tensors of the module.
     """
     if not file.is_file():
         _refuse(file, "the weights are missing", "copy the whole folder")

@@ -76,16 +76,10 @@ def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> 
     return float((weight * values).sum() / weight.sum())
 
 
-# ---------------------------------------------------------------------- for `ruleout evaluate`
-
-
 def judge_sets(probabilities: Array, sets: LabelSets, rate: Array | None = None) -> dict[str, Any]:
     """Judge ``[n, k]`` by what was ruled out, or by answers with their rates.
 
     Returns ``accuracy`` (unbiased) and ``consistency``, each with its standard error, and ``rows``.
-
-    >>> judge_sets(np.eye(3)[[0, 1]], LabelSets([[0, 1, 1], [0, 1, 0]]))["consistency"]
-    (0.5, 0.5)
     """
     scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
     found: dict[str, Any] = {"rows": int((sets.sizes > 0).sum())}
@@ -100,9 +94,6 @@ def judge_labels(probabilities: Array, codes: NDArray[np.intp]) -> dict[str, Any
 
     Returns ``accuracy`` with its standard error; ``calibration_error``; ``classes``: for each class
     how many rows it has, precision, recall and F1 (NaN where nothing says); and ``rows``.
-
-    >>> judge_labels(np.eye(3)[[0, 1, 1]], np.array([0, 1, 2]))["classes"]["recall"]
-    array([1., 1., 0.])
     """
     n, k = probabilities.shape
     predicted = probabilities.argmax(1)
@@ -121,13 +112,7 @@ def judge_labels(probabilities: Array, codes: NDArray[np.intp]) -> dict[str, Any
 
 
 def calibration_error(confidence: Array, hits: NDArray[np.bool_], bins: int = 15) -> float:
-    r"""Return the expected calibration error, :math:`\sum_b \frac{n_b}{n} |acc_b - conf_b|`.
-
-    Bins are equally wide, as in Guo et al. 2017.
-
-    >>> calibration_error(np.array([0.9, 0.9]), np.array([True, False]))
-    0.4
-    """
+    r"""Return :math:`\sum_b \frac{n_b}{n} |acc_b - conf_b|` of bins of equal width (Guo 2017)."""
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = np.bincount(place, hits - confidence, minlength=bins)
     return float(np.abs(gaps).sum() / len(confidence))

@@ -7,6 +7,7 @@ product for the whole grid, and their gradients are written out. Any other modul
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -67,6 +68,13 @@ def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
     between = all(type(part) is nn.ReLU for part in parts[1::2])
     linear = [part for part in layers if type(part) is nn.Linear and part.bias is not None]
     return linear if between and len(linear) == len(layers) else None
+
+
+def warn_of_clpl(module: nn.Module, stacklevel: int) -> None:
+    layers = dense_layers(module)
+    if layers is None or len(layers) > 1:
+        say = "CLPL is convex in a linear model only; with this one its guarantee is gone"
+        warnings.warn(say, UserWarning, stacklevel=stacklevel + 1)
 
 
 class Dense(Net):
