@@ -152,7 +152,7 @@ def compare(
     options |= {"model": model, "epochs": epochs, "seed": seed}
     options |= {"device": device, "precision": precision}
     choosing = {"criterion": chooses, "share": share, "rule": rule}
-    ahead = None if progress is None else _Ahead(chosen, judging, len(configs), progress)
+    ahead = None if progress is None else _ahead(chosen, judging, len(configs), progress)
     every = every or -(-epochs // 50)
     runner = _Runner(x, judging, configs, average, every, ahead, choosing, options)
     true, several = judging.kind == "labels", len(judging.trials) > 1
@@ -170,6 +170,8 @@ def compare(
         average=average,
     )
     rows, best = runner.run_all(chosen, 1 if method.higher_is_better else -1)
+    if progress is not None:
+        progress(1.0, chosen[-1].name)
     marked, method = with_marks(rows, method, ours)
     return Comparison(
         rows=marked,
@@ -225,7 +227,7 @@ class _Runner:
     grid: Sequence[Configuration]
     average: int  # over how many of the last epochs scores are averaged
     every: int  # epochs from one point of a learning curve to the next
-    ahead: _Ahead | None
+    ahead: Callable[[Approach], list[Callable[[int, int], None]]] | None
     choosing: Mapping[str, Any]  # for `search`
     training: Mapping[str, Any]  # for `fit_grid`
 
@@ -241,8 +243,6 @@ class _Runner:
             better = best is None or sign * row.score > sign * best[0].score
             if fit is not None and not row.failed and better:
                 best = row, fit
-        if self.ahead is not None:
-            self.ahead.tell(1.0, approaches[-1].name)
         return rows, best
 
     def _run(self, approach: Approach) -> tuple[Row, GridFit | None]:
@@ -251,7 +251,7 @@ class _Runner:
         models = len(self.grid) * len(self.judging.trials)
         about = {n: getattr(approach, n) for n in ("label", "family", "form")}
         about |= {"approach": approach.name, "models": models}
-        told = [None, None] if self.ahead is None else self.ahead.stages(approach)
+        told = [None, None] if self.ahead is None else self.ahead(approach)
         try:
             found = search(
                 self.x,
@@ -351,34 +351,30 @@ def _grid_in_words(grid: Sequence[Configuration]) -> str:
     return f"{count} ({'; '.join(parts)})"
 
 
-class _Ahead:
-    """How much work is done and how much lies ahead, over all approaches.
+def _ahead(
+    approaches: Sequence[Approach], judging: Judging, models: int, tell: Progress
+) -> Callable[[Approach], list[Callable[[int, int], None]]]:
+    """Return what says that an approach is next, and gives what its grid and its training call.
 
     A decomposed training set has as many times more steps as sets have classes on average; the
     training on all rows costs about as much as two configurations of the grid.
     """
+    size = float(np.mean([trial.sets.sizes.mean() for trial in judging.trials]))
+    costs = [max(size, 1) if one.form == "pairs-before" else 1.0 for one in approaches]
+    marks = [0.0, *(np.cumsum(costs) / np.sum(costs)).tolist()]
+    places = {one.name: place for place, one in enumerate(approaches)}
 
-    def __init__(
-        self, approaches: Sequence[Approach], judging: Judging, models: int, tell: Progress
-    ) -> None:
-        size = float(np.mean([trial.sets.sizes.mean() for trial in judging.trials]))
-        costs = [max(size, 1) if one.form == "pairs-before" else 1.0 for one in approaches]
-        ends = (np.cumsum(costs) / np.sum(costs)).tolist()
-        names = [one.name for one in approaches]
-        self._spans = dict(zip(names, zip([0.0, *ends[:-1]], ends, strict=True), strict=True))
-        self._grid, self.tell = models / (models + 2), tell
+    def part(low: float, high: float, name: str) -> Callable[[int, int], None]:
+        return lambda done, every: tell(low + (high - low) * done / every, name)
 
-    def stages(self, approach: Approach) -> list[Callable[[int, int], None]]:
-        """Say that an approach is next; return what its grid and its training call."""
+    def stages(approach: Approach) -> list[Callable[[int, int], None]]:
         name = approach.name
-        start, end = self._spans[name]
-        middle = start + (end - start) * self._grid
-        self.tell(start, name)
+        start, end = marks[places[name] : places[name] + 2]
+        middle = start + (end - start) * models / (models + 2)
+        tell(start, name)
+        return [part(start, middle, name), part(middle, end, name)]
 
-        def part(low: float, high: float) -> Callable[[int, int], None]:
-            return lambda done, every: self.tell(low + (high - low) * done / every, name)
-
-        return [part(start, middle), part(middle, end)]
+    return stages
 
 
 def with_marks(

@@ -364,9 +364,9 @@ class Comparison:
             one = {name: _plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
             one |= {name: row.configuration.get(name) for name in self._settings()}
             one |= {name: getattr(row, name) for name in _RUN}
-            for place in range(max(len(each.trials) for each in self.rows)):
-                some = place < len(row.trials)
-                one[f"trial_{place + 1}"] = _plain(row.trials[place]) if some else None
+            most = max(len(each.trials) for each in self.rows)
+            trials = [*row.trials, *[None] * (most - len(row.trials))]
+            one |= {f"trial_{place}": _plain(v) for place, v in enumerate(trials, 1)}
             found.append(one)
         return found
 

@@ -37,7 +37,6 @@ class Judging:
 
     @property
     def count(self) -> int:
-        """How many different rows judge."""
         return self.rows.size if self.kind == "folds" else self.rows.shape[1]
 
     def watch(self) -> Watch:
@@ -180,10 +179,7 @@ class Pictures(NamedTuple):
 
 
 def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
-    """Look at the predictions of a trained approach.
-
-    Where trials share their judging rows, the first trial alone is looked at.
-    """
+    """Where trials share their judging rows, the first trial alone is looked at."""
     k = len(judging.trials[0].sets.classes)
     measure = judging.values if judging.kind == "labels" else criterion("accuracy").values
     sure, right, counted = [], [], np.zeros((k, k), np.int64)

@@ -425,7 +425,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return options
 
     def _check_model(self, options: Mapping[str, Any], data: TrainingData) -> None:
-        """Say early what a user's own model gets wrong, and what CLPL loses."""
+        """Say before training what a user's own model gets wrong, and what CLPL loses."""
         shape, k = options["shape"], len(data.classes)
         if prod(shape) != (wide := data.x.shape[1]):
             problem = f"X has {wide} features, but shape={shape} holds {prod(shape)}"
@@ -668,7 +668,6 @@ def _stages(tell: Progress | None, searched: int) -> Callable[[int, int], None] 
 
 
 def _print_tenths() -> Progress:
-    """Return a function that prints a line for every tenth of a stage."""
     last = ("", -1)
 
     def call(stage: str, done: int, total: int) -> None:

@@ -23,8 +23,6 @@ Array = NDArray[np.float64]
 
 
 class TrainingData(NamedTuple):
-    """What a classifier is trained on."""
-
     x: Any  # [n, d]: an array or a CSR matrix
     sets: LabelSets
     classes: NDArray[Any]  # [k], of any type that scikit-learn takes
@@ -176,13 +174,12 @@ def _as_sets(y: Any, classes: Any = None) -> LabelSets:
     """Return label sets; warn if a bare table looks like one-hot labels."""
     sets = LabelSets(y, classes, unlabelled=isinstance(y, LabelSets))
     if not isinstance(y, LabelSets) and len(sets) and (sets.sizes == 1).all():
-        warnings.warn(
+        say = (
             "every row of y holds exactly one 1, which is read as one ruled-out class per row; "
             "if 1 marks the true class, give 1-D labels instead, and if it does not, "
-            "LabelSets.from_single says so without this warning",
-            UserWarning,
-            stacklevel=outside(),
+            "LabelSets.from_single says so without this warning"
         )
+        warnings.warn(say, UserWarning, stacklevel=outside())
     return sets
 
 
@@ -206,7 +203,6 @@ def class_array(classes: Any) -> NDArray[Any]:
 
 
 def positions(y: NDArray[Any], names: NDArray[Any]) -> NDArray[np.intp]:
-    """Return where each label stands among the class names."""
     table = {name: place for place, name in enumerate(names.tolist())}
     values, inverse = np.unique(y, return_inverse=True)
     codes = np.array([table.get(value, -1) for value in values.tolist()], np.intp)

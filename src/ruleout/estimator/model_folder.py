@@ -460,31 +460,30 @@ def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, _Entry]:
         lies(f"it claims {start:,} bytes for itself")
     try:
         told = json.loads(stream.read(start))
-        entries = {name: _entry(one) for name, one in told.items() if name != "__metadata__"}
+        told.pop("__metadata__", None)
+        entries = {}
+        for name, one in told.items():
+            shape, (begin, end) = tuple(one["shape"]), one["data_offsets"]
+            if not all(type(number) is int for number in (*shape, begin, end)):
+                raise TypeError
+            entries[name] = _Entry(str(one["dtype"]), shape, begin, end)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         lies("it is not a table of tensors")
     place = 0
-    for name, one in sorted(entries.items(), key=lambda item: item[1][2:]):
-        if one.kind not in _DTYPES:
+    for name, entry in sorted(entries.items(), key=lambda item: item[1][2:]):
+        kind, shape, begin, end = entry
+        if kind not in _DTYPES:
             lies(f"tensor {name[:60]!r} is of an unknown kind")
-        wide = prod(one.shape) * _DTYPES[one.kind].itemsize
-        if one.begin != place or one.end - one.begin != wide or min(one.shape, default=0) < 0:
+        wide = prod(shape) * _DTYPES[kind].itemsize
+        if begin != place or end - begin != wide or min(shape, default=0) < 0:
             lies(f"tensor {name[:60]!r} does not lie where it should")
-        place = one.end
+        place = end
     if place != size - 8 - start:
         lies("its tensors do not fill the file")
     return entries
 
 
-def _entry(told: Any) -> _Entry:
-    shape, (begin, end) = tuple(told["shape"]), told["data_offsets"]
-    if not all(type(number) is int for number in (*shape, begin, end)):
-        raise TypeError
-    return _Entry(str(told["dtype"]), shape, begin, end)
-
-
 def _compare(file: Path, entries: dict[str, _Entry], like: nn.Module, floats: torch.dtype) -> None:
-    """Raise unless the file holds exactly the tensors of the module."""
     wanted, remedy = like.state_dict(), "card.json and the weights belong to different models"
     for name, value in wanted.items():
         kind = _DTYPE_NAMES.get(floats if value.is_floating_point() else value.dtype)

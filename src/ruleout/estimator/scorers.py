@@ -31,10 +31,9 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     --------
     >>> from sklearn.model_selection import cross_val_score
     >>> import ruleout as ro
-    >>> from ruleout.estimator import RuleOutClassifier
     >>> x, y = ro.datasets.load("digits").train
     >>> sets = ro.draw(y, classes=10, seed=0)
-    >>> clf = RuleOutClassifier(learning_rate=0.1, epochs=3, random_state=0)
+    >>> clf = ro.RuleOutClassifier(learning_rate=0.1, epochs=3, random_state=0)
     >>> scores = cross_val_score(clf, x, sets, scoring=unbiased_accuracy, cv=2)
     >>> bool(scores.min() > 0.7)
     True
