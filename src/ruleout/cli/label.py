@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import getpass
-import ipaddress
 import math
 import os
 import secrets
 import sys
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -342,9 +340,10 @@ def serve(
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
     from ruleout.web.service import Options
     from ruleout.web.service import serve as run
+    from ruleout.web.service.server import is_loopback
 
     with Project.open(project) as opened:
-        if not (behind_proxy or certificate or _loopback(host)):
+        if not (behind_proxy or certificate or is_loopback(host)):
             tell([_READABLE])
         if seen is None and host in ("0.0.0.0", "::"):
             tell(["links will not lead here from other machines; give --origin, what people type"])
@@ -362,17 +361,6 @@ def serve(
             ready=lambda address: _greet(opened, address),
         )
     typer.echo("Ended.")
-
-
-def _loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host.
-
-    >>> _loopback("127.0.0.1"), _loopback("localhost"), _loopback("0.0.0.0")
-    (True, True, False)
-    """
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host.lower() == "localhost"
 
 
 def _greet(opened: Project, address: str) -> None:

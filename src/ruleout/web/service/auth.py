@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, to_thread
@@ -37,16 +37,13 @@ from ruleout.web.store import Store
 
 _WRONG = "The name or the password is wrong."
 _USED = "this invite link was used or has run out; ask the lead of the project for another"
-
 _A_YEAR = 365 * 86_400  # seconds
 
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 
 
 class Auth:
-    """Lets people in and out."""
-
     def __init__(self, store: Store, options: Options, pages: Pages) -> None:
         self._store, self._options, self._pages = store, options, pages
         self._session = Cookie(store)
@@ -69,8 +66,6 @@ class Auth:
             ("POST", "/join"): self.join,
             ("POST", "/logout"): self.logout,
         }
-
-    # ------------------------------------------------------------------ login
 
     def _login_page(
         self, call: Call, name: str = "", problem: str | None = None, status: int = 200
@@ -144,10 +139,7 @@ class Auth:
         self._device.write(call, response, _device_of(kept), _A_YEAR)
         return response
 
-    # ------------------------------------------------------------------ invites
-
     def join_page(self, call: Call) -> Response:
-        """Return the page where somebody who was invited chooses a password."""
         token = call.filled["token"]
         return self._join_page(call, token, self._invited(token))
 
@@ -155,17 +147,14 @@ class Auth:
         self, call: Call, token: str, user: User, problem: str | None = None, status: int = 200
     ) -> Response:
         shortest, longest = PASSWORD_CHARACTERS
-        return self._pages.page(
-            "join", call, "Choose a password", status, token=token, name=user.name,
-            problem=problem, shortest=shortest, longest=longest,
-        )  # fmt: skip
+        said = {"problem": problem, "shortest": shortest, "longest": longest}
+        more = {"token": token, "name": user.name, **said}
+        return self._pages.page("join", call, "Choose a password", status, **more)
 
     async def join(self, call: Call) -> Response:
-        """Take the password of somebody who was invited, and let them in."""
         token, password = call.form.get("token", ""), call.form.get("password", "")
         user = await to_thread.run_sync(self._invited, token)
-        problem = _fault(password, call.form.get("again", ""))
-        if problem is not None:
+        if problem := _fault(password, call.form.get("again", "")):
             return self._join_page(call, token, user, problem, 422)
         kept = await self._passwords.slowly(self._passwords.hash, password)
         return await to_thread.run_sync(self._joined, call, token, kept)
@@ -183,10 +172,7 @@ class Auth:
             raise ProblemError("unknown", _USED)
         return user
 
-    # ------------------------------------------------------------------ logout
-
     def logout(self, call: Call) -> Response:
-        """End the session."""
         assert call.token is not None
         self._store.end(call.token)
         response = RedirectResponse("/login", 303)
@@ -200,11 +186,7 @@ def _device_of(kept: str) -> str:
 
 
 def _fault(password: str, again: str) -> str | None:
-    """Say what is wrong with a new password, or None.
-
-    >>> _fault("short", "short")
-    'Use at least 10 characters.'
-    """
+    """Say what is wrong with a new password, or None."""
     shortest, longest = PASSWORD_CHARACTERS
     if len(password) < shortest:
         return f"Use at least {shortest} characters."
@@ -226,7 +208,6 @@ class Passwords:
         return self._hasher.hash(secrets.token_hex(16))
 
     def hash(self, password: str) -> str:
-        """Return the text that the store keeps."""
         return self._hasher.hash(_bytes(password))
 
     def fits(self, password: str, kept: str | None) -> bool:
@@ -243,9 +224,9 @@ class Passwords:
         """Tell whether the hash was made with other parameters than today's."""
         return self._hasher.check_needs_rehash(kept)
 
-    async def slowly(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def slowly(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run a function that hashes in one of few threads, so that the others stay free."""
-        return await to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self._limiter)
+        return await to_thread.run_sync(function, *args, limiter=self._limiter)
 
 
 def _bytes(password: str) -> bytes:

@@ -1,7 +1,6 @@
 """The gate: every request passes it, and what the access table does not name is not there.
 
-Plain ASGI: the table is the router too, and a ready-made framework costs more than all that is
-done here.
+Plain ASGI: the table is the router too; a framework would cost more than all that is done here.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -40,8 +39,6 @@ from ruleout.web.service.options import (
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.service.rate_limit import Buckets
 from ruleout.web.store import Store
-
-# ---------------------------------------------------------------------- who may call what
 
 Row: TypeAlias = tuple[str, str]  # method and path
 
@@ -78,59 +75,30 @@ ACCESS: Mapping[Row, Rule] = {
     ("GET", "/team/export/{name}"): Rule(_LEAD),
 }
 
-_PLAIN = {path for _, path in ACCESS if "{" not in path}
-_PATTERNS = {path: compile_path(path)[0] for _, path in ACCESS if "{" in path}
+_PATTERNS = {path: compile_path(path)[0] for _, path in ACCESS}
 
 
 def find(method: str, path: str) -> tuple[Row, dict[str, str]]:
-    """Return the row of the table for a request, with what its path fills in; raise without one.
-
-    >>> find("GET", "/items/7")
-    (('GET', '/items/{id}'), {'id': '7'})
-    """
-    named, filled = _named(path)
-    if (method, named) in ACCESS:
-        return (method, named), filled
-    allowed = ", ".join(sorted(verb for verb, place in ACCESS if place == named))
-    raise ProblemError("method", f"this address takes {allowed} alone", allow=allowed)
-
-
-def _named(path: str) -> tuple[str, dict[str, str]]:
-    if path in _PLAIN:
-        return path, {}
-    for name, pattern in _PATTERNS.items():
-        if found := pattern.match(path):
-            return name, found.groupdict()
+    """Return the row of the table for a request, with what its path fills in; raise without one."""
+    for named, pattern in _PATTERNS.items():
+        if found := pattern.fullmatch(path):
+            if (method, named) in ACCESS:
+                return (method, named), found.groupdict()
+            allowed = ", ".join(sorted(verb for verb, place in ACCESS if place == named))
+            raise ProblemError("method", f"this address takes {allowed} alone", allow=allowed)
     raise ProblemError("unknown", "there is nothing at this address; check it")
-
-
-# ---------------------------------------------------------------------- a request
 
 
 @dataclass(kw_only=True)
 class Call:
-    """A request, with what the gate has found out about it.
-
-    Attributes
-    ----------
-    filled
-        What the path fills into the one of the access table.
-    origin
-        Scheme and host as the client sees them.
-    token
-        The session in the cookie, whether or not it is alive.
-    user
-        Who asks; None where everybody may.
-    body
-        What was sent, of the kind and size that the access table allows.
-    """
+    """A request, with what the gate has found out about it."""
 
     scope: Scope
-    filled: Mapping[str, str] = field(default_factory=dict)
-    origin: str = ""
-    token: str | None = None
-    user: User | None = None
-    body: bytes = b""
+    filled: Mapping[str, str] = field(default_factory=dict)  # what the path says for {…}
+    origin: str = ""  # scheme and host as the client sees them
+    token: str | None = None  # the session in the cookie, whether or not it is alive
+    user: User | None = None  # None where everybody may ask
+    body: bytes = b""  # of the kind and size that the access table allows
 
     @property
     def person(self) -> User:
@@ -145,11 +113,7 @@ class Call:
 
     @cached_property
     def form(self) -> dict[str, str]:
-        """The fields of a form; of one that appears twice the last.
-
-        >>> Call(scope={}, body=b"name=Ann+Lee&role=lead").form
-        {'name': 'Ann Lee', 'role': 'lead'}
-        """
+        """The fields of a form; of one that appears twice the last."""
         try:
             text, most = self.body.decode("ascii"), FORM_FIELDS
             return dict(parse_qsl(text, True, max_num_fields=most, errors="strict"))
@@ -158,10 +122,7 @@ class Call:
             raise ProblemError("invalid", sentence) from None
 
     def header(self, name: bytes) -> str | None:
-        """Return a header that appears once; several are as good as none, but not for refusals.
-
-        What is not ASCII is replaced: no header that is read here has a use for it.
-        """
+        """Return a header that appears once; several are as good as none, but not for refusals."""
         found = [value for key, value in self.scope["headers"] if key == name]
         return found[0].decode("ascii", "replace") if len(found) == 1 else ("" if found else None)
 
@@ -171,17 +132,12 @@ class Call:
 
     @property
     def peer(self) -> str:
-        """The address that the request came from."""
         client = self.scope.get("client")
         return str(client[0]) if client else ""
 
     @property
     def household(self) -> str:
-        """What limits count as one address: of IPv6, the 2^64 that one customer has.
-
-        >>> Call(scope={"client": ("2001:db8:1:2:3:4:5:6", 1)}).household
-        '2001:db8:1:2::'
-        """
+        """What limits count as one address: of IPv6, the 2^64 that one customer has."""
         try:
             address = IPv6Address(self.peer)
         except ValueError:
@@ -199,21 +155,13 @@ Endpoint: TypeAlias = Callable[[Call], Response] | Callable[[Call], Awaitable[Re
 
 
 def csrf_of(token: str) -> str:
-    """Return the token against forged requests of a session; it does not tell the session's.
-
-    >>> len(csrf_of("abc"))
-    43
-    """
+    """Return the token against forged requests of a session; it does not tell the session's."""
     digest = hashlib.sha256(b"ruleout csrf\0" + token.encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def json_response(content: Any, status: int = 200) -> Response:
-    r"""Return JSON in ASCII, so that no text of a stranger can fail to be written.
-
-    >>> json_response({"a": "é"}).body
-    b'{"a":"\\u00e9"}'
-    """
+    """Return JSON in ASCII, so that no text of a stranger can fail to be written."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return Response(text.encode(), status, media_type="application/json")
 
@@ -246,9 +194,6 @@ class Cookie:
         )  # fmt: skip
 
 
-# ---------------------------------------------------------------------- the gate
-
-
 class Gate:
     """The service as an ASGI application: lets a request through to its route, or refuses it."""
 
@@ -260,17 +205,19 @@ class Gate:
         failed: Callable[[Call, Exception], Response],
     ) -> None:
         assert endpoints.keys() == ACCESS.keys()
-        self._store, self._options, self._failed = store, options, failed
+        self._options, self._failed = options, failed
         self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
         self._cookie = Cookie(store)
         self._body_bytes = body_bytes(len(store.settings.classes))
-        self._sessions = Batcher(self._looked_up, lanes=2)
+        self._lengthen = store.lengthen
+        self._sessions: Batcher[str, tuple[User | None, datetime | None]] = Batcher(
+            lambda tokens: store.sessions(tokens, options.clock()), lanes=2
+        )
         self._requests = Buckets(
             size=options.burst, rate=options.rate, clock=options.clock, most=LIMITED_KEYS
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] == "lifespan":  # the way of ASGI to say that it is not needed
             raise RuntimeError("this application has no lifespan")
         if scope["type"] != "http":  # there are no websockets here
@@ -293,7 +240,8 @@ class Gate:
         host = _check_host(call, self._options)
         row, call.filled = find(call.scope["method"], call.scope["path"])
         rule = ACCESS[row]
-        call.origin = _origin(call, host, self._options)
+        origin = self._options.origin or f"{call.scope['scheme']}://{host}"
+        call.origin = origin.rstrip("/").lower()
         call.token = self._cookie.read(call.scope)
         if rule.roles is not None:
             call.user = await self._user(call)
@@ -307,21 +255,16 @@ class Gate:
         return await self._endpoints[row](call)
 
     async def _user(self, call: Call) -> User:
-        user = None if call.token is None else await self._session(call.token)
+        user = None
+        if call.token is not None:
+            user, until = await self._sessions.ask(call.token)
+            if until is not None:  # a write, which may have to wait for others
+                await run_in_threadpool(self._lengthen, call.token, until)
         if wait := self._requests.take(call.household if user is None else user.id):
             raise ProblemError("rate", f"too many requests; wait {wait} s", retry_after=wait)
         if user is None:
             raise ProblemError("login", "you are not logged in, or no longer; log in")
         return user
-
-    async def _session(self, token: str) -> User | None:
-        user, until = await self._sessions.ask(token)
-        if until is not None:  # a write, which may have to wait for others
-            await run_in_threadpool(self._store.lengthen, token, until)
-        return user
-
-    def _looked_up(self, tokens: Sequence[str]) -> list[tuple[User | None, datetime | None]]:
-        return self._store.sessions(tokens, self._options.clock())
 
 
 def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
@@ -331,8 +274,6 @@ def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
     function = cast(Callable[[Call], Response], endpoint)
     return lambda call: run_in_threadpool(function, call)
 
-
-# ---------------------------------------------------------------------- checks
 
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
@@ -344,19 +285,12 @@ def _check_host(call: Call, options: Options) -> str:
     named = _HOST.fullmatch(host)
     if named is None:
         raise ProblemError("host", "the request names no host; send one Host header")
-    if options.hosts is None or named[1].lower() in _hosts(options):
-        return host.lower()
-    raise ProblemError("host", "this service does not go by that name; use its own address")
-
-
-def _hosts(options: Options) -> set[str]:
-    own = urlsplit(options.origin or "").netloc.rpartition("@")[2]
-    match = _HOST.fullmatch(own)
-    return {host.lower() for host in options.hosts or ()} | ({match[1].lower()} if match else set())
-
-
-def _origin(call: Call, host: str, options: Options) -> str:
-    return (options.origin or f"{call.scope['scheme']}://{host}").rstrip("/").lower()
+    if options.hosts is not None:
+        own = _HOST.fullmatch(urlsplit(options.origin or "").netloc.rpartition("@")[2])
+        names = [*options.hosts, own[1]] if own else options.hosts
+        if named[1].lower() not in {name.lower() for name in names}:
+            raise ProblemError("host", "this service does not go by that name; use its own address")
+    return host.lower()
 
 
 def _check_sender(call: Call, host: str) -> None:
@@ -380,30 +314,23 @@ async def _read(call: Call, receive: Receive, body: Literal["json", "form"], mos
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
     if kind != _TYPES[body]:
         raise ProblemError("type", f"this address takes {_TYPES[body]}; send that")
+    content, more = bytearray(), True
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            return await _received(receive, most)
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                content += message.get("body", b"")
+                if len(content) > most:
+                    sentence = f"the request has more than {most:,} bytes; send less"
+                    raise ProblemError("large", sentence)
+                more = message.get("more_body", False)
     except TimeoutError:  # no 4xx, since the same request may be sent again
         sentence = "the request took too long to arrive; send it again"
         raise ProblemError("unavailable", sentence, retry_after=1) from None
+    return bytes(content)
 
-
-async def _received(receive: Receive, most: int) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            raise ProblemError("large", f"the request has more than {most:,} bytes; send less")
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
-# ---------------------------------------------------------------------- headers
 
 _POLICY = (
     b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "

@@ -19,15 +19,11 @@ from ruleout.web.service.options import CHECKED_IMAGES, Options
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.store import Store
 
-#: Images come from strangers: whatever they are, they may do nothing.
-_POLICY = "default-src 'none'; sandbox"
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 _PIECE = 1 << 20  # bytes sent at a time
 
 
 class Images:
-    """Serves the images of a project."""
-
     def __init__(self, store: Store, folder: Path | None, options: Options) -> None:
         self._store = store
         self._root = None if folder is None else folder.resolve()
@@ -56,7 +52,14 @@ class Images:
         kind = image_type(head)
         if not status.st_size <= self._largest or kind is None:
             raise _absent()
-        headers = _headers(item, status)
+        version = f"{item.sha256} {status.st_size} {status.st_mtime_ns}"
+        headers = {
+            "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
+            "Cache-Control": "private, max-age=3600",
+            "Vary": "Cookie",  # what one person may see another may not
+            "Content-Disposition": "inline",
+            "Content-Security-Policy": "default-src 'none'; sandbox",  # images of strangers
+        }
         if call.has(headers["ETag"]):
             stream.close()
             return Response(None, 304, headers)
@@ -89,26 +92,24 @@ class Images:
         self._checked[path] = version
 
     def _opened(self, item: Item) -> BufferedReader:
-        """Open the file of an item, where it is a plain one inside the folder."""
+        """Open the file of an item, where it is a plain one inside the folder.
+
+        What became a link or a pipe since its path was resolved is refused.
+        """
         if self._root is None or item.kind != "image" or not item.path:
             raise _absent()
         try:
             path = (self._root / item.path).resolve(strict=True)
             if not path.is_relative_to(self._root):
                 raise _absent()
-            return _plain_file(path)
+            flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            number = os.open(path, flags | getattr(os, "O_BINARY", 0))
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                os.close(number)
+                raise _absent()
+            return os.fdopen(number, "rb")
         except (OSError, ValueError, RuntimeError):  # absent, NUL in it, links in a circle
             raise _absent() from None
-
-
-def _plain_file(path: Path) -> BufferedReader:
-    """Open a resolved path; what became a link or a pipe since then is refused."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    number = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
-        raise _absent()
-    return os.fdopen(number, "rb")
 
 
 def pieces(stream: BufferedReader, head: bytes, size: int) -> Iterator[bytes]:
@@ -119,17 +120,6 @@ def pieces(stream: BufferedReader, head: bytes, size: int) -> Iterator[bytes]:
         while left > 0 and (piece := stream.read(min(_PIECE, left))):
             left -= len(piece)
             yield piece
-
-
-def _headers(item: Item, status: os.stat_result) -> dict[str, str]:
-    version = f"{item.sha256} {status.st_size} {status.st_mtime_ns}"
-    return {
-        "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
-        "Cache-Control": "private, max-age=3600",
-        "Vary": "Cookie",  # what one person may see another may not
-        "Content-Disposition": "inline",
-        "Content-Security-Policy": _POLICY,
-    }
 
 
 def _absent() -> ProblemError:

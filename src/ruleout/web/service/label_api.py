@@ -29,8 +29,6 @@ M = TypeVar("M", bound=_Sent)
 
 
 class Next(_Sent):
-    """A wish for questions."""
-
     count: Annotated[int, Field(ge=1, le=MOST_HELD)] = 1
 
 
@@ -48,7 +46,6 @@ class Answer(_Sent):
     hold: Annotated[int, Field(ge=0, le=MOST_HELD)] = 0
 
     def reply(self) -> Reply:
-        """Return it as the store takes it."""
         return Reply(
             id=self.id, kind=self.kind, question=self.question, excluded=tuple(self.excluded),
             which=self.which, undoes=self.undoes, took_ms=self.took_ms, sent=_moment(self.sent),
@@ -75,8 +72,6 @@ def _parsed(model: type[M], call: Call) -> M:
 
 
 class LabelApi:
-    """Asks and takes answers."""
-
     def __init__(self, store: Store, options: Options) -> None:
         self._store, self._options = store, options
         self._turns = Batcher(self._taken, lanes=store.lanes)
@@ -91,7 +86,6 @@ class LabelApi:
         }
 
     def project(self, call: Call) -> Response:
-        """Return what is asked, and of whom."""
         user, settings = call.person, self._store.settings
         return json_response({
             "id": self._store.identity, "name": self._options.name,
@@ -104,7 +98,6 @@ class LabelApi:
         return await self._turn(call, _parsed(Next, call).count)
 
     async def answer(self, call: Call) -> Response:
-        """Record an answer and return its receipt with the questions to hold."""
         told = _parsed(Answer, call)
         classes = len(self._store.settings.classes)
         if len(told.excluded) > classes:
@@ -112,14 +105,9 @@ class LabelApi:
         return await self._turn(call, told.hold, told.reply())
 
     def progress(self, call: Call) -> Response:
-        """Return the counts and the pace of who asks, with the totals of the project.
-
-        Not how many items are done, which would tell gold questions apart.
-        """
+        """Return all but how many items are done, which would tell gold questions apart."""
         told = asdict(self._store.progress(call.person))
         return json_response({name: told[name] for name in told if name not in ("items", "done")})
-
-    # ------------------------------------------------------------------ turns
 
     async def _turn(self, call: Call, hold: int, reply: Reply | None = None) -> Response:
         now = self._options.clock()
@@ -133,7 +121,6 @@ class LabelApi:
         return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
 
     def _seen(self, turns: Sequence[Turn]) -> dict[int, Any]:
-        """Return the items of the questions as people see them."""
         wanted = {one.item for turn in turns for one in turn.questions}
         kept = self._items
         found = {number: kept[number] for number in wanted if number in kept}
@@ -167,11 +154,6 @@ def _shown_item(number: int, item: Item) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    """Write a cell as people read it.
-
-    >>> _cell("a"), _cell(2), _cell(True), _cell(None)
-    ('a', '2', 'true', '')
-    """
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -29,60 +29,27 @@ KEPT_ITEMS = 1000  # in memory: they never change, and each is sent several time
 
 
 def body_bytes(classes: int) -> int:
-    """Return how large a body may be; ruling out most of very many classes takes more.
-
-    >>> body_bytes(10), body_bytes(100_000)
-    (65536, 804096)
-    """
+    """Ruling out most of very many classes takes a larger body."""
     return max(65_536, 4096 + 8 * classes)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Settings of a running service; the project's own are in its store.
+    """Settings of a running service; the project's own are in its store."""
 
-    Attributes
-    ----------
-    name
-        What the project is called on its pages.
-    origin
-        The address that people type where a proxy stands in front, such as
-        ``https://label.example.org``; None: the one that a request names.
-    hosts
-        The names by which the service may be addressed, without ports; None: any. A page of a
-        stranger can make its own name point at 127.0.0.1 and then read what is served there
-        (DNS rebinding), so :func:`serve` sets the loopback names where it serves on loopback.
-    behind_proxy, proxies
-        Whether a proxy tells client addresses and the scheme, and which addresses it has.
-    session_hours
-        How long a login lasts without a request.
-    rate, burst
-        How many requests per second one person may send for long, and at once.
-    free_failures, longest_delay
-        How many logins of a name from an address may fail before the next try must wait, and the
-        longest wait in seconds; each failure doubles it.
-    limits
-        How large an image may be.
-    hasher
-        How passwords are hashed.
-    clock
-        What time it is.
-    """
-
-    name: str = "ruleout"
-    origin: str | None = None
+    name: str = "ruleout"  # of the project, on its pages
+    origin: str | None = None  # what people type, where a proxy stands in front
+    # The names that it answers to, without ports; None: any. A stranger's page can make its own
+    # name point at 127.0.0.1 and then read what is served there (DNS rebinding), so `serve` sets
+    # the loopback names where it serves on loopback.
     hosts: tuple[str, ...] | None = None
-    behind_proxy: bool = False
-    proxies: str = "127.0.0.1,::1"
-    session_hours: float = 12.0
-    rate: float = 30.0
-    burst: float = 100.0
-    free_failures: int = 5
-    longest_delay: float = 300.0
+    behind_proxy: bool = False  # whether a proxy tells client addresses and the scheme
+    proxies: str = "127.0.0.1,::1"  # the addresses that it has
+    session_hours: float = 12.0  # without a request
+    rate: float = 30.0  # requests per second of one person for long
+    burst: float = 100.0  # and at once
+    free_failures: int = 5  # logins of a name from an address, before the next try must wait
+    longest_delay: float = 300.0  # seconds; each failure doubles the wait up to this
     limits: Limits = field(default_factory=Limits)
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
-    clock: Callable[[], datetime] = _now
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)

@@ -14,8 +14,6 @@ from ruleout.web.service.gate import Call, Endpoint, Row, json_response
 from ruleout.web.service.problems import LOG, ProblemError, cause, one_line
 
 _WEB = Path(__file__).parent.parent
-
-#: Where the templates are.
 TEMPLATES = _WEB / "pages"
 
 _TYPES = {
@@ -47,16 +45,14 @@ class Pages:
         self._files = {path.name: path.read_bytes() for path in found}
 
     def endpoints(self) -> dict[Row, Endpoint]:
-        return {("GET", "/"): self.label, ("GET", "/static/{file}"): self.file}
-
-    def label(self, call: Call) -> Response:
-        """Return the page that people label on."""
-        return self.page("label", call, self._project)
+        return {
+            ("GET", "/"): lambda call: self.page("label", call, self._project),
+            ("GET", "/static/{file}"): self.file,
+        }
 
     def page(
         self, template: str, call: Call, title: str, status: int = 200, **more: Any
     ) -> Response:
-        """Return a page."""
         who = {"user": call.user, "csrf": call.csrf}
         shown = {"title": title, "project": self._project, **who, **more}
         text = self._templates.get_template(f"{template}.html").render(shown)
@@ -73,8 +69,6 @@ class Pages:
         if call.has(tag):
             return Response(None, 304, headers)
         return Response(content, 200, headers, _TYPES[Path(name).suffix])
-
-    # ------------------------------------------------------------------ failures
 
     def failed(self, call: Call, error: Exception) -> Response:
         """Return what a client is told about an error: a page for people, JSON for programs."""

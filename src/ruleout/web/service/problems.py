@@ -37,20 +37,15 @@ _FAILED = "the service failed, and its log says how; try again, or tell the lead
 class ProblemError(Exception):
     """A request that is answered with a sentence for people and a word for programs.
 
-    >>> ProblemError("rate", "too many requests; wait a moment", retry_after=1).status
-    429
+    Headers are named as in ``retry_after=2``.
     """
 
-    def __init__(
-        self, reason: Word, sentence: str, *, retry_after: int | None = None, allow: str = ""
-    ) -> None:
+    def __init__(self, reason: Word, sentence: str, **headers: int | str) -> None:
         super().__init__(sentence)
         self.reason: Word = reason
         self.sentence = sentence
         self.status = _STATUS[reason]
-        self.headers = {"allow": allow} if allow else {}
-        if retry_after is not None:
-            self.headers["retry-after"] = str(retry_after)
+        self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}
 
     @classmethod
     def of(cls, error: Exception) -> ProblemError:
@@ -66,11 +61,7 @@ class ProblemError(Exception):
 
 
 def one_line(text: object) -> str:
-    r"""Return what a stranger wrote so that it cannot forge a line of the log.
-
-    >>> one_line("Ann\nERROR all is lost")
-    "'Ann\\nERROR all is lost'"
-    """
+    """Return what a stranger wrote so that it cannot forge a line of the log."""
     said = str(text)
     return ascii(said if len(said) <= 200 else f"{said[:200]}…")
 

@@ -1,7 +1,4 @@
-"""How often somebody may do something: counts in memory, with a bound on their number.
-
-For one event loop: nothing here is locked.
-"""
+"""How often somebody may do something: bounded counts in memory, for one event loop."""
 
 from __future__ import annotations
 
@@ -26,24 +23,9 @@ class _Recent(OrderedDict[Hashable, tuple[float, float]]):
 
 
 class Buckets:
-    """A bucket of tokens for each key; it refills at a rate, up to its size.
+    """A bucket of tokens for each key; it refills at a rate, up to its size; `most` are kept.
 
-    Parameters
-    ----------
-    size, rate
-        The tokens of a full bucket, and how many come back per second.
-    clock
-        What time it is; a clock that goes back refills nothing.
-    most
-        How many buckets are kept.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> noon = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
-    >>> buckets = Buckets(size=2, rate=0.1, clock=noon, most=100)
-    >>> [buckets.take("ann") for _ in range(3)]
-    [0, 0, 10]
+    The rate is per second; a clock that goes back refills nothing.
     """
 
     def __init__(
@@ -65,27 +47,7 @@ class Buckets:
 class Delays:
     """Growing delays after failures: some are free, then each doubles the wait for the next try.
 
-    Parameters
-    ----------
-    free
-        How many failures in a row cost nothing.
-    longest
-        The longest delay in seconds; a day without a failure forgets those before.
-    clock
-        What time it is; a clock that goes back makes no delay longer.
-    most
-        How many keys are kept.
-
-    Examples
-    --------
-    >>> from datetime import UTC
-    >>> noon = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
-    >>> delays, told = Delays(free=2, longest=60, clock=noon, most=100), []
-    >>> for _ in range(5):
-    ...     delays.failed("ann")
-    ...     told.append(delays.wait("ann"))
-    >>> told
-    [0, 1, 2, 4, 8]
+    A day without a failure forgets those before; a clock that goes back makes no delay longer.
     """
 
     def __init__(
@@ -106,10 +68,7 @@ class Delays:
     def failed(self, key: Hashable) -> None:
         now = self._clock().timestamp()
         failures, then = self._kept.get(key, (0, now))
-        self._kept.keep(key, 1 if now - then > _A_DAY else failures + 1, now)
+        self._kept.keep(key, 1 if now - then > 86_400 else failures + 1, now)
 
     def succeeded(self, key: Hashable) -> None:
         self._kept.pop(key, None)
-
-
-_A_DAY = 86_400

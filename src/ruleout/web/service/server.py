@@ -41,14 +41,9 @@ from ruleout.web.store import Store
 
 
 def make_app(store: Store, *, images: Path | None = None, options: Options | None = None) -> Gate:
-    """Return the labelling service of a project as an ASGI application.
+    """Return the labelling service of a project as an ASGI application; who calls closes the store.
 
-    Parameters
-    ----------
-    store
-        The project; who calls closes it.
-    images
-        The folder that the paths of images start from; None: there are no images.
+    `images` is the folder that the paths of images start from; None: there are no images.
     """
     chosen = options or Options()
     pages = Pages(chosen.name)
@@ -85,19 +80,13 @@ def serve(
 ) -> None:
     """Serve a project until the process gets SIGINT or SIGTERM; requests under way are answered.
 
-    Parameters
-    ----------
-    host, port
-        Where to listen; port 0 takes a free one. On a loopback address only requests that name a
-        loopback host (or that of ``options.origin``) are answered, see :class:`Options`.
-    certificate, key
-        For https: PEM files. Without them the service speaks plain http.
-    ready
-        Called with the address once connections are accepted.
+    On a loopback address only requests that name a loopback host, or that of ``options.origin``,
+    are answered. Port 0 takes a free one; `certificate` and `key` are PEM files, for https. `ready`
+    is called with the address once connections are accepted.
     """
     _log_with_times()
     chosen = options or Options()
-    if chosen.hosts is None and _is_loopback(host):
+    if chosen.hosts is None and is_loopback(host):
         chosen = replace(chosen, hosts=LOOPBACK)
     config = uvicorn.Config(
         timed(make_app(store, images=images, options=chosen)),
@@ -114,10 +103,16 @@ def serve(
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
-    _load(config)
+    try:
+        config.load()
+    except OSError as error:  # what ssl raises is one too
+        remedy = "give a certificate and its key as PEM files"
+        raise StoreError(f"cannot speak https ({error})", remedy) from None
     with _listener(host, port) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http{'s' * config.is_ssl}://{shown}:{listener.getsockname()[1]}"
         if ready is not None:
-            ready(chosen.origin or _address(host, listener, config.is_ssl))
+            ready(chosen.origin or address)
         _Server(config).run(sockets=[listener])
 
 
@@ -134,7 +129,6 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGINT and SIGTERM."""
         if current_thread() is not main_thread():  # signals are for the main thread alone
             yield
             return
@@ -146,15 +140,7 @@ class _Server(uvicorn.Server):
                 signal.signal(one, handler)
 
 
-def _load(config: uvicorn.Config) -> None:
-    try:
-        config.load()
-    except OSError as error:  # what ssl raises is one too
-        remedy = "give a certificate and its key as PEM files"
-        raise StoreError(f"cannot speak https ({error})", remedy) from None
-
-
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -176,20 +162,11 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _address(host: str, listener: socket.socket, secure: bool) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http{'s' * secure}://{shown}:{listener.getsockname()[1]}"
-
-
-# ---------------------------------------------------------------------- slow clients
-
-
 class HeaderTimeout(asyncio.Protocol):
     """A connection that is cut where headers take too long, or are too long.
 
     uvicorn waits for ever until a request has begun, and some of its parsers keep headers of any
-    size. This stands before its protocol and watches what arrives while no request is under way;
-    :func:`timed` tells when one is.
+    size. This watches what arrives while no request is under way; `timed` tells when one is.
     """
 
     seconds = HEADER_SECONDS

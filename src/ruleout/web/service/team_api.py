@@ -19,8 +19,6 @@ from ruleout.web.store import Store
 
 
 class TeamApi:
-    """Shows leads how things stand, and lets them invite people and close accounts."""
-
     def __init__(self, store: Store, options: Options, pages: Pages) -> None:
         self._store, self._pages, self._now = store, pages, options.clock
 
@@ -83,10 +81,8 @@ class TeamApi:
             path = Path(folder, name)
             write_download(self._store, name, path)
             stream, size = path.open("rb"), path.stat().st_size
-        headers = {
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Content-Length": str(size),
-        }
+        shown = f'attachment; filename="{name}"'
+        headers = {"Content-Disposition": shown, "Content-Length": str(size)}
         return StreamingResponse(pieces(stream, b"", size), 200, headers, "text/csv")
 
 
