@@ -102,8 +102,7 @@ def _names(archive: zipfile.ZipFile, name: str, kinds: str, n: int, remedy: str)
     if found.dtype.kind not in kinds or found.shape != (n,):
         problem = f"array {name!r} is of type {found.dtype} and shape {found.shape}"
         raise DataError(problem, remedy)
-    names: list[Any] = found.tolist()
-    return names
+    return list(found.tolist())
 
 
 def _columns(

@@ -102,10 +102,8 @@ class Table:
         parts = [f"{len(self)} rows of shape {self.shape}"]
         if self.classes is not None:
             parts.append(f"{len(self.classes)} classes")
-        if self.sets is not None:
-            parts.append("label sets")
-        if self.labels is not None:
-            parts.append("true labels")
+        held = {"label sets": self.sets, "true labels": self.labels}
+        parts += [what for what, found in held.items() if found is not None]
         return f"Table({self.source.name!r}, {', '.join(parts)})"
 
 
@@ -583,6 +581,8 @@ def _plain(value: object) -> object:
 def redraw(
     path: Path, out: Path, ask: Request, *, law: Law, seed: Seed, keep_label: bool, sets_only: bool
 ) -> tuple[LabelSets, tuple[str, ...]]:
+    import pyarrow as pa
+
     from ruleout.labels.files import write_columns
 
     suffix, label = out.suffix.lower(), str(ask.label)
@@ -602,7 +602,10 @@ def redraw(
     elif len(table.shape) > 1:
         raise DataError("images go into .npz", "write .npz, or use --sets-only", file=out)
     else:
-        drawn = _replaced(table, columns, label, sets, keep_label, path)
+        if columns is None:
+            numbers = {name: table.x[:, place] for place, name in enumerate(table.features)}
+            columns = pa.table({**numbers, label: table.labels})
+        drawn = _replaced(columns, label, sets, keep_label, path)
         write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)
     return sets, table.notes
 
@@ -637,36 +640,20 @@ def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
     with reporting(file):
         found = columns_of(file, ask, everything, raw=raw)
         _, labels, classes, notes = labelled(found.cells, found.classes, ask)
-    table = Table(
-        x=np.empty((found.rows, 0), np.float32),
-        shape=(0,),
-        features=(),
-        labels=labels,
-        classes=classes,
-        source=file,
-        sha256="",
-        notes=tuple(notes),
-    )
-    label = pa.field(str(ask.label), pa.array(labels).type)
-    return table, found.features.append_column(label, pa.array(labels)).select(order)
+    told: dict[str, Any] = {"labels": labels, "classes": classes, "notes": tuple(notes)}
+    empty = np.empty((found.rows, 0), np.float32)
+    table = Table(x=empty, shape=(0,), features=(), source=file, sha256="", **told)
+    return table, found.features.append_column(str(ask.label), pa.array(labels)).select(order)
 
 
 def _replaced(
-    table: Table,
-    columns: pa.Table | None,
-    label: str,
-    sets: LabelSets,
-    keep_label: bool,
-    path: Path,
+    columns: pa.Table, label: str, sets: LabelSets, keep_label: bool, path: Path
 ) -> pa.Table:
     """Put a list column in the place of the label, or behind it."""
     import pyarrow as pa
 
     from ruleout.labels.files import name_lists
 
-    if columns is None:
-        numbers = {name: table.x[:, place] for place, name in enumerate(table.features)}
-        columns = pa.table({**numbers, label: table.labels})
     if COLUMN in columns.column_names and (keep_label or label != COLUMN):
         problem = f"there is a column {COLUMN!r} already"
         raise DataError(problem, "rename it, or use --sets-only", file=path)

@@ -23,7 +23,6 @@ from ruleout.labels.classes import (
 from ruleout.labels.errors import LabelError, brief
 
 Bits = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
 
 _CELLS = 1 << 22  # cells unpacked at a time: 4 MiB of bool, whatever n is
 
@@ -51,7 +50,7 @@ def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
     return bits
 
 
-def unpack(bits: Bits, k: int) -> Mask:
+def unpack(bits: Bits, k: int) -> NDArray[np.bool_]:
     return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
 
 
@@ -100,12 +99,9 @@ def check_rows(
         rows = np.flatnonzero(sizes == k).tolist()
         raise LabelError("every class is ruled out", full, row=rows)
     if not unlabelled and (sizes == 0).any():
-        raise LabelError(
-            "nothing is ruled out",
-            "rule out at least one class, drop the row, or pass",
-            argument="unlabelled=True",
-            row=np.flatnonzero(sizes == 0).tolist(),
-        )
+        rows = np.flatnonzero(sizes == 0).tolist()
+        remedy = "rule out at least one class, drop the row, or pass"
+        raise LabelError("nothing is ruled out", remedy, argument="unlabelled=True", row=rows)
 
 
 def is_table(source: Any) -> bool:

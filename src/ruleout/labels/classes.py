@@ -15,8 +15,7 @@ from ruleout.labels.errors import LabelError, brief, nearest
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
 
-# as programs write what is not known
-_MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "nat")
+_MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "nat")  # what programs write for unknown
 _MOST = 1_000_000  # classes: far more than anybody has, and few enough to list
 
 

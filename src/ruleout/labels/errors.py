@@ -35,8 +35,7 @@ class InputError(ValueError):
     ) -> None:
         self.problem, self.remedy, self.argument = problem, remedy, argument
         self.file, self.column = file, column
-        rows = [row] if isinstance(row, int) else row
-        self.rows: Sequence[int] = rows or []
+        self.rows: Sequence[int] = [row] if isinstance(row, int) else row or []
         self.lines: Sequence[int] = [] if line is None else [line]  # of the first rows
         super().__init__(problem, remedy)
 

@@ -244,8 +244,7 @@ class Cells:
         """Return the rows that hold the values at these places."""
         if self.codes is None:
             return list(places)
-        found: list[int] = np.flatnonzero(np.isin(self.codes, places)).tolist()
-        return found
+        return list(np.flatnonzero(np.isin(self.codes, places)).tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from time import monotonic, sleep
 
-#: How many seconds one waits for others who write.
-PATIENCE = 60
+PATIENCE = 60  # seconds that one waits for others who write
 
 
 def keep_a_journal(execute: Callable[[str], object]) -> None:

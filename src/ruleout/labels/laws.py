@@ -36,7 +36,7 @@ LAWS: dict[str, Callable[[int], list[float]]] = {
 
 
 def size_law(law: Law, classes: Classes) -> Vector:
-    r"""Return :math:`p(s)` for :math:`s = 1, \dots, k-1`.
+    r"""Return :math:`p(s)` for :math:`s = 1, \dots, k-1`, probabilities that sum to 1.
 
     Parameters
     ----------
@@ -48,11 +48,6 @@ def size_law(law: Law, classes: Classes) -> Vector:
         - a vector of k-1 probabilities.
     classes
         The number of classes k, or their names.
-
-    Returns
-    -------
-    numpy.ndarray
-        k-1 probabilities that sum to 1.
 
     Examples
     --------
@@ -252,16 +247,9 @@ class Answers:
     def per_item(self) -> tuple[NDArray[np.intp], LabelSets, NDArray[np.float64]]:
         """Combine all answers about the same item.
 
-        Returns
-        -------
-        items, sets, rates
-            Each item once, in rising order; what its answers rule out together; and the product of
-            their rates, for :func:`ruleout.losses.answered`.
-
-        Raises
-        ------
-        LabelError
-            If the answers about an item contradict each other: nothing would be left.
+        Return each item once, in rising order; what its answers rule out together; and the product
+        of their rates, for :func:`ruleout.losses.answered`. Raise a :class:`~ruleout.LabelError`
+        where they contradict each other: nothing would be left.
         """
         items, place = np.unique(self.items, return_inverse=True)
         packed = np.zeros((len(items), self.asked.packed.shape[1]), np.uint8)

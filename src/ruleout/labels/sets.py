@@ -165,11 +165,9 @@ class LabelSets:
             problem = f"packed bits of {array.dtype} with shape {array.shape}"
             raise LabelError(problem, f"{len(names)} classes need uint8 of shape (n, {wide})")
         if len(names) % 8 and (array[:, -1] >> (len(names) % 8)).any():
-            raise LabelError(
-                "a bit beyond the last class is set",
-                "pack with numpy.packbits(..., axis=1, bitorder='little')",
-                row=int(np.argmax(array[:, -1] >> (len(names) % 8) > 0)),
-            )
+            row = int(np.argmax(array[:, -1] >> (len(names) % 8) > 0))
+            remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
+            raise LabelError("a bit beyond the last class is set", remedy, row=row)
         return cls._checked(array, names, unlabelled)
 
     @classmethod
@@ -311,13 +309,8 @@ class LabelSets:
     def pairs(self) -> tuple[NDArray[np.intp], LabelSets]:
         """Decompose into pairs of an example and one class it is not ("before shuffle").
 
-        Returns
-        -------
-        rows, sets
-            Which row each pair comes from, and label sets that rule out one class each.
+        Return which row each pair comes from, and label sets that rule out one class each.
 
-        Examples
-        --------
         >>> rows, single = LabelSets([[1, 1, 0], [0, 1, 0]]).pairs()
         >>> rows, single.to_single()
         (array([0, 0, 1]), array([0, 1, 1]))
