@@ -30,9 +30,9 @@ from ruleout.report import (
     TableRow,
     render,
 )
+from ruleout.report.charts import heat
 from ruleout.report.curves import _FAR, thinned
 from ruleout.report.formats import labels
-from ruleout.report.heatmap import heat
 from ruleout.report.svg import reach, spread, ticks
 
 NAN, INF = float("nan"), float("inf")

@@ -41,22 +41,14 @@ _COLUMNS = 300  # stretches of a very long curve, of which only the extremes are
 
 
 def end_of(line: Line, otherwise: float) -> float:
-    """Return the last value that is known.
-
-    >>> end_of(Line("log", x=[1, 2, 3], mean=[0.5, 0.9, None]), 0.0)
-    0.9
-    """
+    """Return the last value that is known."""
     mean = values(line.mean)
     known = mean[np.isfinite(mean)]
     return float(known[-1]) if len(known) else otherwise
 
 
 def last_of(line: Line, unit: str) -> str:
-    """Say where a line ends.
-
-    >>> last_of(Line("log", x=[1, 2], mean=[0.5, 0.934]), "percent")
-    '93.4 %'
-    """
+    """Say where a line ends."""
     last = end_of(line, float("nan"))
     return percent(last) if unit == "percent" else number(last)
 
@@ -71,26 +63,15 @@ def style_of(chart: Curves, place: int, colours: Mapping[str, int]) -> tuple[int
 
 
 def swatch(colour: int, dash: str | None) -> Markup:
-    """Draw a sample of a line for the legend.
-
-    >>> print(swatch(2, "7 3"))
-    <svg class="swatch c2" viewBox="0 0 24 8" aria-hidden="true"><path d="M1 4H23"
-    stroke-dasharray="7 3"/></svg>
-    """
+    """Draw a sample of a line for the legend."""
     stroke = tag("path", d="M1 4H23", stroke_dasharray=dash)
     return tag("svg", stroke, class_=f"swatch c{colour}", viewBox="0 0 24 8", aria_hidden="true")
-
-
-# ---------------------------------------------------------------------- points worth drawing
 
 
 def thinned(x: NDArray[np.float64], y: NDArray[np.float64], error: float) -> NDArray[np.intp]:
     """Choose points so that lines through them are never more than `error` off in `y`.
 
     Of a very long curve first the extremes of each stretch: more no screen can show.
-
-    >>> thinned(np.arange(6.0), np.array([0.0, 0, 0, 5, 5, 5]), 0.1).tolist()
-    [0, 2, 3, 5]
     """
     places = _extremes(y)
     known = np.isfinite(x[places]) & np.isfinite(y[places])
@@ -130,9 +111,6 @@ def _followed(
             keep.add(middle)
             waiting += [(first, middle), (middle, last)]
     return [int(run[place]) for place in sorted(keep)]
-
-
-# ---------------------------------------------------------------------- the picture
 
 
 @dataclass(frozen=True)

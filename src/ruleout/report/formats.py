@@ -30,52 +30,32 @@ _HUGE = 1e100  # beyond it a value is a failure, not a number to draw
 
 
 def known(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number one can show.
-
-    >>> [known(value) for value in (0.5, 3, None, float("nan"), float("inf"))]
-    [True, True, False, False, False]
-    """
+    """Tell whether a value is a number one can show."""
     if isinstance(value, float | np.integer | np.floating):
         return abs(float(value)) < _HUGE
     return isinstance(value, int) and abs(value) < _HUGE
 
 
 def values(source: Iterable[object]) -> NDArray[np.float64]:
-    """Return numbers as float64; what is not known becomes NaN.
-
-    >>> values([1, None, float("inf")])
-    array([ 1., nan, nan])
-    """
+    """Return numbers as float64; what is not known becomes NaN."""
     if isinstance(source, np.ndarray):
         source = source.tolist()
     return np.array([float(v) if known(v) else np.nan for v in source])
 
 
 def percent(value: object, digits: int = 1) -> str:
-    """Show a share with its sign.
-
-    >>> percent(0.9342), percent(None)
-    ('93.4 %', '–')
-    """
+    """Show a share with its sign."""
     shown = points(value, digits)
     return shown if shown == MISSING else f"{shown} %"
 
 
 def points(value: object, digits: int = 2) -> str:
-    """Show a share in percent without the sign, for columns that carry it.
-
-    >>> points(0.9342), points(float("nan"))
-    ('93.42', '–')
-    """
+    """Show a share in percent without the sign, for columns that carry it."""
     return _signed(f"{100 * float(value):.{digits}f}") if known(value) else MISSING
 
 
 def number(value: object) -> str:
-    """Show any number in few characters.
-
-    >>> [number(value) for value in (0.25, 1e-5, 0, 12345.678, 3e9, None)]
-    ['0.25', '1e-05', '0', '12,346', '3e+09', '–']
-    """
+    """Show any number in few characters."""
     if not known(value):
         return MISSING
     size = abs(float(value))
@@ -85,11 +65,7 @@ def number(value: object) -> str:
 
 
 def numbers(column: Sequence[object]) -> list[str]:
-    """Show a column the same way throughout: one tiny number turns all to powers of ten.
-
-    >>> numbers([0.01, 1e-5]), numbers([0.01, 0.5]), numbers(["adam", 1e-5])
-    (['1e-02', '1e-05'], ['0.01', '0.5'], ['adam', '1e-05'])
-    """
+    """Show a column the same way throughout: one tiny number turns all to powers of ten."""
     shown = [float(value) for value in column if known(value)]
     if len(shown) == len(column) and any(0 < abs(value) < 1e-3 for value in shown):
         return [_scientific(value) if value else "0" for value in shown]
@@ -97,11 +73,7 @@ def numbers(column: Sequence[object]) -> list[str]:
 
 
 def labels(ticks: Sequence[float], unit: str = "number") -> list[str]:
-    """Label an axis with as many digits as its ticks need.
-
-    >>> labels([100.0, 100.05]), labels([0.0, 0.5], "percent"), labels([0.0, 1e-7])
-    (['100.00', '100.05'], ['0 %', '50 %'], ['0', '1e-07'])
-    """
+    """Label an axis with as many digits as its ticks need."""
     shown = [100 * tick if unit == "percent" else tick for tick in ticks]
     sign = " %" if unit == "percent" else ""
     slack = 1e-6 * max([abs(b - a) for a, b in pairwise(shown)] or [1.0])
@@ -112,11 +84,7 @@ def labels(ticks: Sequence[float], unit: str = "number") -> list[str]:
 
 
 def count(value: object) -> str:
-    """Show how many.
-
-    >>> count(60000), count(2.5), count(None)
-    ('60,000', '2.5', '–')
-    """
+    """Show how many."""
     if not known(value):
         return MISSING
     whole = float(value).is_integer() and abs(float(value)) < 1e15
@@ -124,11 +92,7 @@ def count(value: object) -> str:
 
 
 def compact(value: object) -> str:
-    """Show how many in at most four characters or so.
-
-    >>> [compact(value) for value in (7, 9999, 12345, 1_250_000)]
-    ['7', '9999', '12k', '1.2M']
-    """
+    """Show how many in at most four characters or so."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if known(value) and max(1e4, size) <= abs(value) < 1e12:
             share = float(value) / size
@@ -137,11 +101,7 @@ def compact(value: object) -> str:
 
 
 def duration(seconds: object) -> str:
-    """Show how long it took.
-
-    >>> [duration(value) for value in (0.042, 12.34, 245, 7265, None)]
-    ['0.04 s', '12.3 s', '4 min 05 s', '2 h 01 min', '–']
-    """
+    """Show how long it took."""
     if not known(seconds) or float(seconds) < 0:
         return MISSING
     time = float(seconds)
@@ -154,22 +114,14 @@ def duration(seconds: object) -> str:
 
 
 def p_value(value: object) -> str:
-    """Show a p-value.
-
-    >>> p_value(0.0412), p_value(1e-9), p_value(None)
-    ('0.041', '<0.001', '–')
-    """
+    """Show a p-value."""
     if not known(value):
         return MISSING
     return "<0.001" if float(value) < 0.001 else f"{float(value):.3f}"
 
 
 def text(value: object) -> str:
-    """Show whatever it is.
-
-    >>> [text(value) for value in (None, True, 1797, 1e-5, "digits", float("nan"))]
-    ['–', 'yes', '1,797', '1e-05', 'digits', '–']
-    """
+    """Show whatever it is."""
     if value is None:
         return MISSING
     if isinstance(value, bool | np.bool_):

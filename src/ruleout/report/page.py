@@ -15,11 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ruleout.labels.atomic import atomic_write
-from ruleout.report.cell_view import cell_view
-from ruleout.report.charts import histogram, outside, reliability
+from ruleout.report.charts import heat, heatmap, histogram, outside, reliability
 from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
 from ruleout.report.formats import count, number, percent, text, values
-from ruleout.report.heatmap import heat, heatmap
 from ruleout.report.parts import (
     CellTable,
     Curves,
@@ -32,9 +30,9 @@ from ruleout.report.parts import (
     Report,
     ScoreTable,
 )
-from ruleout.report.score_view import score_csv, score_latex, score_view
 from ruleout.report.svg import clean
 from ruleout.report.table import csv, latex
+from ruleout.report.table_views import cell_view, score_csv, score_latex, score_view
 
 
 def render(report: Report) -> str:
@@ -106,9 +104,6 @@ def _digest(source: str) -> str:
     return f"sha256-{b64encode(sha256(source.encode()).digest()).decode()}"
 
 
-# ---------------------------------------------------------------------- parts
-
-
 @cache
 def _templates() -> Environment:
     return Environment(
@@ -122,11 +117,7 @@ def _templates() -> Environment:
 
 
 def fill(template: str, **names: Any) -> Markup:
-    """Fill a template; everything that is not markup already is escaped.
-
-    >>> print(fill("note.html", part=Note("a < b")).strip())
-    <p class="note">a &lt; b</p>
-    """
+    """Fill a template; everything that is not markup already is escaped."""
     return Markup(_templates().get_template(template).render(names))
 
 

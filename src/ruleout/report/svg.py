@@ -21,26 +21,13 @@ STRETCH = 1000  # units across a stretched plot
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-# ---------------------------------------------------------------------- pieces
-
-
 def clean(value: object) -> str:
-    r"""Replace what no page can carry: control characters and halves of surrogate pairs.
-
-    >>> clean("a\x00b")
-    'a\ufffdb'
-    """
+    """Replace what no page can carry: control characters and halves of surrogate pairs."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """Write one element; ``class_`` and ``stroke_width`` become ``class`` and ``stroke-width``.
-
-    >>> print(tag("text", "a < b", x=1.25, text_anchor="end"))
-    <text x="1.2" text-anchor="end">a &lt; b</text>
-    >>> print(tag("path", d="M0 0", class_=None))
-    <path d="M0 0"/>
-    """
+    """Write one element; ``class_`` and ``stroke_width`` become ``class`` and ``stroke-width``."""
     pairs = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(clean(_short(value)))}"'
         for key, value in attributes.items()
@@ -67,10 +54,6 @@ def chart(
 
     `left` and `right` are pixels beside the plot for labels; the style sheet has a class for every
     ten of them.
-
-    >>> print(chart("c1", "Sizes", "3 bars", 10, [], left=28))
-    <svg class="chart left3 right0" height="10" role="img" aria-labelledby="c1-t c1-d"><title
-    id="c1-t">Sizes</title><desc id="c1-d">3 bars</desc></svg>
     """
     classes = ["chart", f"left{math.ceil(left / 10)}", f"right{math.ceil(right / 10)}", kind]
     return tag(
@@ -105,12 +88,7 @@ def at(place: str, *parts: Markup) -> Markup:
 
 
 def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """Draw straight lines through points, each from the one before; a missing one interrupts.
-
-    >>> nan = float("nan")
-    >>> path(np.array([0.0, 1, 2, 3]), np.array([5.0, 4.25, nan, 4]))
-    'M0 5l1 -0.8M3 4'
-    """
+    """Draw straight lines through points, each from the one before; a missing one interrupts."""
     text: list[str] = []
     before: tuple[float, float] | None = None
     for a, b in zip(x.round(1).tolist(), y.round(1).tolist(), strict=True):
@@ -131,24 +109,13 @@ def _short(value: object) -> str:
     return str(value)
 
 
-# ---------------------------------------------------------------------- texts
-
-
 def width_of(text: str, size: float = 12) -> float:
-    """Estimate how wide a text is in pixels, rather too wide than too narrow.
-
-    >>> width_of("log") < width_of("汉字汉字")
-    True
-    """
+    """Estimate how wide a text is in pixels, rather too wide than too narrow."""
     return size * sum(_advance(sign) for sign in text)
 
 
 def clip(text: object, most: float, size: float = 12) -> str:
-    """Shorten a text to `most` pixels, and bring it to one line.
-
-    >>> clip("a name that goes on", 60)
-    'a name…'
-    """
+    """Shorten a text to `most` pixels, and bring it to one line."""
     line = " ".join(clean(text).split())
     if width_of(line, size) <= most:
         return line
@@ -168,16 +135,9 @@ def _advance(sign: str) -> float:
     return 0.36 if sign in "ijltfrI.,:;|!'()[] " else 0.86 if sign in "mwMW@%—" else 0.62
 
 
-# ---------------------------------------------------------------------- scales
-
-
 @dataclass(frozen=True)
 class Scale:
-    """A straight map: `low` lies at `start`, `high` at `end`, pixels or percent.
-
-    >>> Scale(0, 10, 100, 200)(2.5), Scale(0, 10, 0, 100).percent(2.5)
-    (125.0, '25%')
-    """
+    """A straight map: `low` lies at `start`, `high` at `end`, pixels or percent."""
 
     low: float
     high: float
@@ -198,22 +158,12 @@ class Scale:
 
 
 def percent(value: float) -> str:
-    """Write a share of the width.
-
-    >>> percent(12.3456), percent(-0.0), percent(50)
-    ('12.35%', '0%', '50%')
-    """
+    """Write a share of the width."""
     return f"{value + 0:.2f}".rstrip("0").rstrip(".").replace("-0", "0", value > -0.005) + "%"
 
 
 def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, float]:
-    """Return the lowest and the highest number, apart even where there is but one, or none.
-
-    >>> reach(np.array([2.0, np.nan, 4.0]), margin=0.5)
-    (1.0, 5.0)
-    >>> reach(np.array([])), reach(np.array([4.0]))
-    ((0.0, 1.0), (3.0, 5.0))
-    """
+    """Return the lowest and the highest number, apart even where there is but one, or none."""
     every = np.concatenate(columns) if columns else np.array([])
     every = every[np.isfinite(every)]
     if not len(every):
@@ -227,11 +177,7 @@ def reach(*columns: NDArray[np.float64], margin: float = 0.0) -> tuple[float, fl
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return round numbers from `low` to `high`, at most `most`.
-
-    >>> ticks(0.13, 0.94), ticks(0, 100, 3)
-    ([0.2, 0.4, 0.6, 0.8], [0.0, 50.0, 100.0])
-    """
+    """Return round numbers from `low` to `high`, at most `most`."""
     raw = (high - low) / max(most, 1)
     power = 10.0 ** math.floor(math.log10(raw))
     for factor in (1, 2, 2.5, 5, 10, 20):
@@ -243,20 +189,12 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def thin(size: int, most: int) -> range:
-    """Choose at most `most` of `size` places, evenly.
-
-    >>> list(thin(10, 4))
-    [0, 3, 6, 9]
-    """
+    """Choose at most `most` of `size` places, evenly."""
     return range(0, size, max(1, math.ceil(size / max(most, 1))))
 
 
 def spread(wanted: list[float], gap: float, low: float, high: float) -> list[float]:
-    """Move labels apart until they lie `gap` or more from each other, close to where they belong.
-
-    >>> spread([50.0, 52.0, 90.0], 10, 0, 100)
-    [46.0, 56.0, 90.0]
-    """
+    """Move labels apart until they lie at least `gap` from each other, near where they belong."""
 
     def centre(members: list[int]) -> float:
         half = gap * (len(members) - 1) / 2
@@ -276,17 +214,11 @@ def spread(wanted: list[float], gap: float, low: float, high: float) -> list[flo
     return [placed[place] for place in range(len(wanted))]
 
 
-# ---------------------------------------------------------------------- axes
-
 Places = Sequence[tuple[float, str]]
 
 
 def gutter(places: Places, least: float = 28) -> float:
-    """Return how many pixels the labels of a vertical axis take.
-
-    >>> gutter([(0, "0"), (50, "50")])
-    30.0
-    """
+    """Return how many pixels the labels of a vertical axis take."""
     widest = max([least, *(width_of(label) + 10 for _, label in places)])
     return 10.0 * math.ceil(widest / 10)  # as the style sheet has it
 

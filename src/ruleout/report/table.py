@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv as csv_files
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 from io import StringIO
@@ -91,8 +91,6 @@ class Table:
                 cells = [one if isinstance(one, Cell) else Cell(_plain(one)) for one in row]
                 yield [Cell(""), *cells[1:]] if self.grouped and place else cells
 
-    # ------------------------------------------------------------------ terminal
-
     def text(self) -> str:
         """Lay the table out in columns; bold is a star."""
         lines = list(self._lines())
@@ -123,8 +121,6 @@ class Table:
             cells.append(cell + room if place < self.names else room + cell)
         return "  ".join(cells).rstrip()
 
-    # ------------------------------------------------------------------ Markdown
-
     def markdown(self) -> str:
         """Write the table with pipes, as GitHub and MyST read it."""
         sides = [":---"] * self.names + ["---:"] * (len(self.heads) - self.names)
@@ -137,8 +133,6 @@ class Table:
         ]
         return "\n\n".join([*title, body, *notes]) + "\n"
 
-    # ------------------------------------------------------------------ CSV
-
     def csv(self) -> str:
         """Write every value; a text that a spreadsheet would compute begins with an apostrophe."""
         out = StringIO()
@@ -146,8 +140,6 @@ class Table:
         writer.writerow(map(_inert, self.heads))
         writer.writerows([_field(one) for one in row] for row in self.rows)
         return out.getvalue()
-
-    # ------------------------------------------------------------------ HTML
 
     def html(self) -> str:
         """Write the table for a notebook."""
@@ -167,8 +159,6 @@ class Table:
             for side, cell in zip(sides, cells, strict=True)
         )
         return f"<tr>{''.join(made)}</tr>"
-
-    # ------------------------------------------------------------------ LaTeX
 
     def latex(self) -> str:
         r"""Write the table for ``\usepackage{booktabs,multirow,graphicx}``.
@@ -232,15 +222,8 @@ class Table:
             yield f"{'' if place else head} & {line}".lstrip()
 
 
-# ---------------------------------------------------------------------- cells
-
-
 def one_line(name: object) -> str:
-    r"""Bring any text to one line, without control characters and changes of direction.
-
-    >>> one_line("two\nlines \u202e\x1b[31m")
-    'two lines \ufffd[31m'
-    """
+    """Bring any text to one line, without control characters and changes of direction."""
     return " ".join(clean(name).translate(_DIRECTIONS).split())
 
 
@@ -262,11 +245,7 @@ def _wrapped(paragraph: str) -> Iterator[str]:
 
 
 def escape_markdown(name: object) -> str:
-    r"""Write any text so that Markdown shows it as it is.
-
-    >>> print(escape_markdown("a|b *c* <d> https://e"))
-    a\|b \*c\* \<d\> https\://e
-    """
+    """Write any text so that Markdown shows it as it is."""
     line = re.sub(r"([\\`*_{}\[\]<>#|~!&$])", r"\\\1", one_line(name))
     return line.replace("://", r"\://").replace("www.", r"www\.")  # else GitHub makes links
 
@@ -296,11 +275,7 @@ def _field(value: Value) -> str:
 
 
 def _inert(text: str) -> str:
-    """Bring a text to one line that no spreadsheet computes.
-
-    >>> _inert("=1+1"), _inert("LOG")
-    ("'=1+1", 'LOG')
-    """
+    """Bring a text to one line that no spreadsheet computes."""
     line = one_line(text)
     return f"'{line}" if line[:1] in tuple("=+-@") else line
 
@@ -322,12 +297,9 @@ _NO_MARK = r"\phantom{$\bullet$}"  # as wide as a mark, so that numbers stay in 
 
 
 def escape_latex(name: object) -> str:
-    r"""Write any text so that LaTeX prints it as it is.
+    """Write any text so that LaTeX prints it as it is.
 
     Letters beyond Latin need LuaLaTeX or XeLaTeX and a font that has them.
-
-    >>> print(escape_latex("50 % of [x]_1 & {y}"))
-    50 \% of {[}x{]}\_1 \& \{y\}
     """
     return one_line(name).replace("--", "-\N{ZERO WIDTH SPACE}-").translate(_LATEX)
 
@@ -345,9 +317,6 @@ def _latex_beneath(value: Value) -> str:
     if not isinstance(value, Cell) or not value.beneath:
         return ""
     return rf"{{\scriptsize {escape_latex(value.beneath.replace(' ± ', '±'))}}}{_NO_MARK}"
-
-
-# ---------------------------------------------------------------------- tables in the paper's shape
 
 
 def text(table: CellTable) -> str:
@@ -483,34 +452,20 @@ def _clipped(name: str) -> str:
     return line
 
 
-def value(mean: object, std: object) -> str:
-    """Show a mean with its standard deviation in percent.
-
-    >>> value(0.9342, 0.0011), value(0.9342, None), value(None, 0.1)
-    ('93.42 ± 0.11', '93.42', '–')
-    """
-    shown = points(mean)
-    return shown if shown == MISSING or not known(std) else f"{shown} ± {points(std)}"
+def value(mean: object, std: object, show: Callable[[object], str] = points) -> str:
+    """Show a mean with its standard deviation, in percent unless told otherwise."""
+    shown = show(mean)
+    return shown if shown == MISSING or not known(std) else f"{shown} ± {show(std)}"
 
 
 def signed(difference: float | None) -> str:
-    """Show a difference of shares in percentage points, with its sign.
-
-    >>> signed(0.0123), signed(-0.0123), signed(0.00001), signed(None)
-    ('+1.23', '−1.23', '0.00', '–')
-    """
+    """Show a difference of shares in percentage points, with its sign."""
     shown = points(difference)
     return f"+{shown}" if shown.strip("0.") and shown[0] not in f"−{MISSING}" else shown
 
 
 def legend(table: CellTable, *, bold: str = "Bold") -> dict[str, str]:
-    """Explain what the table shows: a sentence for each thing that occurs in it.
-
-    >>> from ruleout.report import TableRow
-    >>> cell = TableCell(0.9, 0.1, trials=[0.8, 1.0])
-    >>> legend(CellTable("", ["MNIST"], [TableRow("", "LOG", [cell])]))
-    {'numbers': 'Accuracy in percent: mean ± standard deviation of 2 trials.'}
-    """
+    """Explain what the table shows: a sentence for each thing that occurs in it."""
     cells = table.cells
     sizes = {len(cell.trials) for cell in cells if len(cell.trials)}
     size = sizes.pop() if len(sizes) == 1 else None
@@ -534,11 +489,7 @@ def legend(table: CellTable, *, bold: str = "Bold") -> dict[str, str]:
 
 
 def _ours(table: CellTable) -> str:
-    """Name the row that marks compare with; where columns differ, the rarer ones by column.
-
-    >>> _ours(CellTable("", ["a", "b", "c"], [], ours=["LOG", "EXP", "LOG"]))
-    'ours (LOG, EXP on b)'
-    """
+    """Name the row that marks compare with; where columns differ, the rarer ones by column."""
     names = [one_line(name) for name in table.ours]
     if not any(names):
         return "our best approach"
@@ -551,13 +502,7 @@ def _ours(table: CellTable) -> str:
 
 
 def remarks(table: CellTable) -> list[str]:
-    """Collect the notes of cells, each once with the cells it belongs to, then the table's own.
-
-    >>> from ruleout.report import TableRow
-    >>> row = TableRow("bounded", "GCE", [TableCell(None, note="not run")] * 5)
-    >>> remarks(CellTable("", list("abcde"), [row]))
-    ['GCE (bounded) on a, GCE (bounded) on b, GCE (bounded) on c, and 2 more: not run.']
-    """
+    """Collect the notes of cells, each once with the cells it belongs to, then the table's own."""
     found: dict[str, list[str]] = {}
     for row in table.rows:
         family = f" ({one_line(row.group)})" if row.group else ""
