@@ -263,16 +263,11 @@ def points(trials: Iterable[Measured]) -> list[Point]:
     found: dict[int, list[float]] = {}
     for one in trials:
         found.setdefault(one.questions, []).append(one.accuracy)
-    return [
-        Point(
-            questions,
-            round(float(np.mean(values)), 12),
-            round(float(np.std(values, ddof=1) / np.sqrt(len(values))), 12)
-            if len(values) > 1
-            else 0.0,
-        )
-        for questions, values in sorted(found.items())
-    ]
+    points = []
+    for questions, values in sorted(found.items()):
+        error = np.std(values, ddof=min(len(values) - 1, 1)) / np.sqrt(len(values))
+        points.append(Point(questions, round(float(np.mean(values)), 12), round(float(error), 12)))
+    return points
 
 
 @dataclass(frozen=True)

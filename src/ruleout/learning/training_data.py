@@ -31,9 +31,6 @@ How: TypeAlias = Literal["intersection", "answers", "no"]
 USUAL: How = "intersection"
 
 
-# ---------------------------------------------------------------------- to train on
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
     """What a classifier is trained on.
@@ -116,9 +113,6 @@ def _tests(log: AnswerLog) -> int:
     return int(gold_counts(log)[1].sum())
 
 
-# ---------------------------------------------------------------------- to be tried on
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Review:
     """The items of a project that have features, with all that is known about them.
@@ -175,18 +169,11 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     )
 
 
-# ---------------------------------------------------------------------- both
-
 Target = TypeVar("Target", LabelSets, Answers, LabelSets | Answers)
 
 
 def part(known: Target, rows: Sequence[int]) -> Target:
-    """Return what is known about some rows alone, numbered anew.
-
-    >>> asked = LabelSets([[1, 0, 0], [0, 1, 0]])
-    >>> part(Answers(asked, np.array([True, False]), np.array([4, 7])), [7]).items
-    array([0])
-    """
+    """Return what is known about some rows alone, numbered anew."""
     if isinstance(known, LabelSets):
         return known[np.asarray(rows, np.intp)]
     place = np.full(max([-1, *known.items.tolist(), *rows]) + 1, -1, np.intp)
@@ -235,18 +222,15 @@ def read_features(
     features, ignore, size, reading
         As in :func:`ruleout.datasets.read_table`.
     """
+    options: Any = {"features": features, "ignore": ignore, "size": size, "reading": reading}
     if source is not None:
-        found = read_table(
-            source, names=KEY, features=features, ignore=ignore, size=size, reading=reading
-        )
-        return _aligned(found, items)
+        return _aligned(read_table(source, names=KEY, **options), items)
     kinds = {item.kind for item in items}
     if kinds == {"image"} and project.images is not None:
         if reading is not None and reading.get("kind") != "images":
             problem = "the model reads columns, and the items are images"
             raise InputError(problem, _REMEDY, file=project.images)
         files = [item.path or item.name for item in items]
-        options: Any = {"features": features, "ignore": ignore, "size": size, "reading": reading}
         found = read_table(project.images, files=files, **options)
         return replace(found, row_names=tuple(item.name for item in items))
     if kinds != {"row"}:

@@ -48,20 +48,11 @@ class Contradiction:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Label sets, and what became of the items that have none; every item is in one of the four.
+    """Label sets, one row per item of `items`, and the items that have none.
 
-    Attributes
-    ----------
-    sets
-        What is ruled out, one row per item of `items`.
-    items
-        The names of the rows, in the order of the project.
-    contradictions
-        Items whose answers, of any kind, leave no class.
-    unlabelled
-        Items of which nothing is known; rows of `sets` too, if that was asked for.
-    tests
-        Items that were only ever asked about to test annotators.
+    `contradictions` are items whose answers, of any kind, leave no class; `tests` were only ever
+    asked about to test annotators. Of `unlabelled` items nothing is known; they are rows of `sets`
+    too, if that was asked for.
     """
 
     sets: LabelSets
@@ -106,20 +97,19 @@ class AnswerLog:
     def __len__(self) -> int:
         return len(self.number)
 
+    def __iter__(self) -> Iterator[LogRow]:
+        return map(self.row, range(len(self)))
+
     @property
     def k(self) -> int:
-        """How many classes there are."""
         return len(self.classes)
 
     def is_kind(self, *kinds: Kind) -> Switch:
-        """Tell which answers are of one of these kinds."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
     def standing(self, *kinds: Kind, gold: bool = False) -> Whole:
         """Return the places of answers that count and say something, tests or the others."""
         return np.flatnonzero(self.counts & (self.gold == gold) & self.is_kind(*(kinds or _SAYING)))
-
-    # ------------------------------------------------------------------ what answers rule out
 
     @cached_property
     def members(self) -> tuple[Whole, Whole]:
@@ -166,8 +156,6 @@ class AnswerLog:
             found[about] = np.bitwise_or.reduceat(self.ruled_out(order), starts, axis=0)
         return found
 
-    # ------------------------------------------------------------------ what is known of items
-
     @cached_property
     def answered(self) -> Whole:
         """How many answers about each item stand, tests left out."""
@@ -198,33 +186,27 @@ class AnswerLog:
     def known(self, how: How = "no", *, unlabelled: bool = False) -> Known:
         """Combine the answers about each item into what they rule out together.
 
-        Parameters
-        ----------
-        how
-            ``no``: a "no" rules the proposed set out, a rule-out answer what was clicked away, and
-            other answers say nothing. ``intersection``: a "yes" also rules out everything outside
-            the proposed set, and "which" all classes but one. Either way, items whose answers
-            contradict each other are left out.
-        unlabelled
-            Give items of which nothing is known an empty row, instead of only listing them.
+        Items whose answers of any kind contradict each other are left out, whatever `how` is.
+        With `unlabelled`, items of which nothing is known get an empty row.
         """
-        all_of = how == "intersection"
-        out = self.excluded_by_all if all_of else self.union(self.standing("no", "excluded"))
+        some = how == "no"
+        out = self.union(self.standing("no", "excluded")) if some else self.excluded_by_all
         wrong, empty = self.candidates == 0, count(out) == 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
         tests = tested & (self.answered == 0)
         unknown = ~wrong & empty & ~tests
         rows = ~wrong & ~empty | unknown & unlabelled
+
+        def names(chosen: Switch) -> tuple[str, ...]:
+            return tuple(self.items[at] for at in np.flatnonzero(chosen).tolist())
+
         return Known(
             sets=LabelSets.from_packed(out[rows], self.classes, unlabelled=True),
-            items=self._names(rows),
-            contradictions=self._names(wrong),
-            unlabelled=self._names(unknown),
-            tests=self._names(tests),
+            items=names(rows),
+            contradictions=names(wrong),
+            unlabelled=names(unknown),
+            tests=names(tests),
         )
-
-    def _names(self, chosen: Switch) -> tuple[str, ...]:
-        return tuple(self.items[at] for at in np.flatnonzero(chosen).tolist())
 
     def every_answer(self) -> Answers:
         """Return every "yes" and "no" with its question, for the unbiased risk.
@@ -238,9 +220,8 @@ class AnswerLog:
         places = places[~self.imported[places] & (self.candidates > 0)[self.item[places]]]
         used = self.draws(places)
         used = used[np.lexsort((used, self.item[used]))]
-        asked = LabelSets.from_packed(
-            self.masks[self.proposed[used]], self.classes, unlabelled=True
-        )
+        masks = self.masks[self.proposed[used]]
+        asked = LabelSets.from_packed(masks, self.classes, unlabelled=True)
         return Answers(asked, self.is_kind("yes")[used], self.item[used])
 
     def draws(self, places: Whole) -> Whole:
@@ -252,32 +233,25 @@ class AnswerLog:
         drawn = keys(self.item[places], self.round[places], self.proposed[places])
         return places[np.unique(drawn, return_index=True)[1]]
 
-    # ------------------------------------------------------------------ one answer
-
     def row(self, place: int) -> LogRow:
         """Return one answer with all that belongs to it."""
-        cell = {name: column[place] for name, column in self.cells.items()}
-        which = int(self.which[place])
-        return LogRow(
-            id=cell["id"], number=cell["number"], item=cell["item"],
-            item_name=self.items[self.item[place]], user=cell["user"],
-            user_name=self.users[self.user[place]], round=cell["round"], kind=cell["kind"],
-            mode=cell["mode"], proposed=self.sets[self.proposed[place]], law=cell["law"],
-            seed=cell["seed"], excluded=self.sets[self.excluded[place]],
-            which=None if which < 0 else which, undoes=cell["undoes"],
-            gold=bool(self.gold[place]), late=bool(self.late[place]),
-            counts=bool(self.counts[place]), took_ms=cell["took_ms"],
-            sent=None if cell["sent"] is None else moment(cell["sent"]),
-            received=moment(cell["received"]),
-        )  # fmt: skip
+        cell = {name: col[place] for name, col in self.cells.items() if name != "undone"}
+        cell |= {
+            "item_name": self.items[self.item[place]],
+            "user_name": self.users[self.user[place]],
+            "proposed": self.sets[self.proposed[place]],
+            "excluded": self.sets[self.excluded[place]],
+            "gold": bool(cell["gold"]),
+            "late": bool(cell["late"]),
+            "counts": bool(self.counts[place]),
+            "sent": None if cell["sent"] is None else moment(cell["sent"]),
+            "received": moment(cell["received"]),
+        }
+        return LogRow(**cell)
 
 
 def keys(*parts: Whole) -> Whole:
-    """Return one number for each place, the same where all parts are.
-
-    >>> keys(np.array([0, 1, 0]), np.array([5, 5, 5]))
-    array([ 5, 11,  5])
-    """
+    """Return one number for each place, the same where all parts are."""
     found = np.zeros(len(parts[0]), np.intp)
     for part in parts:
         found = found * (int(part.max(initial=0)) + 1) + part
@@ -285,11 +259,8 @@ def keys(*parts: Whole) -> Whole:
 
 
 def moment(microseconds: int) -> datetime:
-    """Return the moment of an entry of `received`."""
     return _EPOCH + timedelta(microseconds=int(microseconds))
 
-
-# ---------------------------------------------------------------------- from the database
 
 # Plain values: what SQLAlchemy would make of each cell is made of each distinct one instead.
 _CELLS = {
@@ -325,20 +296,16 @@ def read(db: Connection, classes: tuple[str, ...] = ()) -> AnswerLog:
     """Read all items, all users and every answer; an undo that found nothing says nothing."""
     raw = db.execute(_QUERY).all()
     cells = dict(zip(_CELLS, zip(*raw, strict=True) if raw else [()] * len(_CELLS), strict=True))
-    people = db.execute(select(users.c.id, users.c.name).order_by(users.c.id)).all()
-    things = db.execute(
-        select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
-    ).all()
-    return from_cells(
-        cells, classes, [tuple(one) for one in people], [tuple(one) for one in things]
-    )
+    people = select(users.c.id, users.c.name).order_by(users.c.id)
+    things = select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
+    return from_cells(cells, classes, db.execute(people).all(), db.execute(things).all())
 
 
 def from_cells(
     cells: Mapping[str, Sequence[Any]],
     classes: tuple[str, ...],
-    people: Sequence[tuple[Any, ...]],
-    things: Sequence[tuple[Any, ...]],
+    people: Sequence[Any],
+    things: Sequence[Any],
 ) -> AnswerLog:
     """Make columns of numbers; users are (id, name) and items (id, name, class or None)."""
     both = [*cells["proposed"], *cells["excluded"]]
@@ -383,33 +350,22 @@ def _whole(values: Sequence[int | None]) -> Whole:
     return np.array([-1 if value is None else value for value in values], np.intp)
 
 
-def rows(db: Connection) -> Iterator[LogRow]:
-    """Yield every answer in the order of arrival."""
-    log = read(db)
-    return map(log.row, range(len(log)))
-
-
 def extent(db: Connection) -> tuple[int, int]:
     """Return what changes with every answer and with nothing else: the last number, the count."""
     last, total = db.execute(select(func.max(answers.c.number), func.count(answers.c.number))).one()
     return last or 0, total
 
 
-# ---------------------------------------------------------------------- against the slots
-
-_counts = and_(~answers.c.late, undone.c.answer.is_(None), answers.c.kind != "undo")
-#: A "which" follows the "yes" that fills its round; one that was imported may stand alone.
-_alone = and_(answers.c.kind == "which", questions.c.size == 0)
-_fills = or_(answers.c.kind.in_(("yes", "no", "excluded")), _alone)
-
-
 def disagreements(db: Connection) -> list[str]:
     """Return where log and slots disagree; empty: every answer that counts has its slot."""
+    # a "which" follows the "yes" that fills its round; one that was imported may stand alone
+    alone = and_(answers.c.kind == "which", questions.c.size == 0)
     counted = (
         select(answers.c.number, answers.c.id, questions.c.item, questions.c.round)
         .join(questions, answers.c.question == questions.c.id)
         .outerjoin(undone, undone.c.answer == answers.c.number)
-        .where(_counts, _fills)
+        .where(~answers.c.late, undone.c.answer.is_(None))
+        .where(or_(answers.c.kind.in_(("yes", "no", "excluded")), alone))
         .subquery()
     )
     same = and_(slots.c.item == counted.c.item, slots.c.round == counted.c.round)

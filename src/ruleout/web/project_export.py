@@ -33,13 +33,6 @@ Form: TypeAlias = Literal["csv", "jsonl", "parquet", "npz"]
 #: The file that says what the others are.
 ABOUT = "about.json"
 
-_SETS = {
-    "no": 'what "no" and rule-out answers rule out',
-    "intersection": "what all answers rule out together",
-}
-
-# ---------------------------------------------------------------------- the whole
-
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
@@ -67,7 +60,6 @@ class Export:
         write_sets(self.known.sets, self.known.items, path, weights=row_weights, column=column)
 
     def write_items(self, path: Path) -> None:
-        """Write every item, and whether it is labelled."""
         state = dict.fromkeys(self.log.items, "labelled")
         state |= dict.fromkeys(self.known.unlabelled, "unlabelled")
         state |= dict.fromkeys(self.known.tests, "test")
@@ -77,32 +69,20 @@ class Export:
         write_rows(path, pa.schema(fields), rows)
 
     def write_days(self, path: Path) -> None:
-        """Write how much everybody answered each day, and for how long."""
         kinds = (pa.string(), pa.string(), pa.int64(), pa.float64())
         days = work_days(self.log, timedelta(seconds=self.settings.lease_seconds))
         rows = [[one.annotator, str(one.day), one.answers, round(one.hours, 3)] for one in days]
         write_rows(path, pa.schema(list(zip(WorkDay._fields, kinds, strict=True))), rows)
 
     def write_contradictions(self, path: Path) -> None:
-        """Write the answers about items for which they leave no class."""
         wrong = (row for one in self.log.contradictions() for row in one.answers)
         write_log(wrong, self.settings.classes, path)
 
     def write_log(self, path: Path) -> None:
-        """Write every answer, also late ones and those that were taken back."""
-        rows = map(self.log.row, range(len(self.log)))
-        write_log(rows, self.settings.classes, path)
+        write_log(self.log, self.settings.classes, path)
 
     def write_about(self, path: Path, files: dict[str, str]) -> None:
-        """Write classes, settings, counts, error rates, and what each file is."""
         found, rates = self.known, self.rates
-        counts = {
-            "labelled": int((found.sets.sizes > 0).sum()),
-            "unlabelled": len(found.unlabelled),
-            "contradicting": len(found.contradictions),
-            "tests": len(found.tests),
-            "answers": len(self.log),
-        }
         own = {
             user: {form: e for form, e, m in zip(FORMS, errors, measured, strict=True) if m}
             for user, errors, measured in zip(
@@ -110,13 +90,21 @@ class Export:
             )
             if measured.any()
         }
-        team = dict(zip(FORMS, rates.team.tolist(), strict=True))
         content = {
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "how": self.how,
-            "counts": counts,
+            "counts": {
+                "labelled": int((found.sets.sizes > 0).sum()),
+                "unlabelled": len(found.unlabelled),
+                "contradicting": len(found.contradictions),
+                "tests": len(found.tests),
+                "answers": len(self.log),
+            },
             "settings": asdict(self.settings),
-            "error_rates": {"team": team, "annotators": own},
+            "error_rates": {
+                "team": dict(zip(FORMS, rates.team.tolist(), strict=True)),
+                "annotators": own,
+            },
             "files": files,
         }
         with atomic_write(path) as out:
@@ -133,21 +121,16 @@ def write_bundle(
 ) -> Bundle:
     """Write everything that a project knows into a new folder, whole or not at all.
 
-    ======================= ================================================================
-    ``sets.FORM``           ``LabelSets.read`` reads it: item, what is ruled out, and a weight
-    ``items.FORM``          every item, and whether it is labelled
-    ``contradictions.FORM`` the answers about items for which no class is left
-    ``log.FORM``            every answer ever given, also those that do not count
-    ``days.FORM``           answers and hours of work by person and day, in UTC
-    ``about.json``          classes, settings, counts, error rates, what each file is
-    ======================= ================================================================
-
-    NPZ holds arrays alone, so with ``npz`` the other tables are CSV. The column of names in the
-    sets is called ``file`` where the items are images, as label files of folders have it.
+    NPZ holds arrays alone, so with ``npz`` the other tables are CSV.
     """
     export, table = Export(store, how, unlabelled=unlabelled), "csv" if form == "npz" else form
+    rules_out = (
+        "all answers rule out together"
+        if how == "intersection"
+        else ('"no" and rule-out answers rule out')
+    )
     files = {
-        f"sets.{form}": f"{_SETS[how]}, one row per labelled item, and the weight of each",
+        f"sets.{form}": f"what {rules_out}, one row per labelled item, and the weight of each",
         f"items.{table}": "every item, and whether it is labelled",
         f"contradictions.{table}": "answers about items for which they leave no class",
         f"log.{table}": "every answer, also late ones and those that were taken back",
@@ -175,12 +158,8 @@ DOWNLOADS: dict[str, tuple[How, Callable[[Export, Path], None]]] = {
 
 
 def write_download(store: Store, name: str, path: Path) -> None:
-    """Write one of the :data:`DOWNLOADS`, as an export has it."""
     how, write = DOWNLOADS[name]
     write(Export(store, how), path)
-
-
-# ---------------------------------------------------------------------- label sets
 
 
 def write_sets(
@@ -200,38 +179,23 @@ def write_sets(
     """
     if len(items) != len(sets) or (weights is not None and len(weights) != len(sets)):
         raise InputError(f"{len(sets)} rows but {len(items)} items", "give one name per row")
-    trust = None if weights is None else [float(weight) for weight in weights]
-    file = Path(os.path.realpath(path))
-    if file.suffix.lower() == ".npz":
-        _npz(sets, items, file, trust)
+    file, names = Path(os.path.realpath(path)), list(items)
+    trust = {} if weights is None else {"weight": np.asarray(weights, np.float64)}
+    kind = file.suffix.lower()
+    if kind == ".npz":
+        meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
+        arrays = {"item": np.array(names, np.str_), **trust, "packed": sets.packed}
+        with atomic_write(file) as out:
+            np.savez(out, **arrays, meta=np.frombuffer(meta.encode(), np.uint8))
         return
-    safe = column == "file" and file.suffix.lower() == ".csv"
-    names = [_path(item) if safe else item for item in items]
+    if column == "file" and kind == ".csv":  # not a formula and still a path: ./=1+1.png
+        names = [name if inert(name) == name else f"./{PurePosixPath(name)}" for name in names]
     fields = [(column, pa.string()), (COLUMN, pa.list_(pa.string()))]
-    columns: list[Sequence[Any]] = [names, [list(map(str, row)) for row in sets]]
-    if trust is not None:
-        fields.append(("weight", pa.float64()))
-        columns.append(trust)
-    rows = list(zip(*columns, strict=True))
+    fields += [(name, pa.float64()) for name in trust]
+    lists = ([str(one) for one in row] for row in sets)
+    rows = list(zip(names, lists, *(one.tolist() for one in trust.values()), strict=True))
     write_rows(file, pa.schema(fields), rows, [str(name) for name in sets.classes])
 
-
-def _path(name: str) -> str:
-    """Write a path so that it is not a formula and still a path: ``./=1+1.png``."""
-    return name if inert(name) == name else f"./{PurePosixPath(name)}"
-
-
-def _npz(sets: LabelSets, items: Sequence[str], file: Path, weights: list[float] | None) -> None:
-    meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
-    arrays: dict[str, Any] = {"item": np.array(list(items), np.str_)}
-    if weights is not None:
-        arrays["weight"] = np.array(weights)
-    arrays |= {"packed": sets.packed, "meta": np.frombuffer(meta.encode(), np.uint8)}
-    with atomic_write(file) as out:
-        np.savez(out, **arrays)
-
-
-# ---------------------------------------------------------------------- the log
 
 _TIME = pa.timestamp("us", "UTC")
 _NAMES = pa.list_(pa.string())
@@ -268,14 +232,15 @@ def write_log(rows: Iterable[LogRow], classes: Sequence[str], path: str | Path) 
     Classes are written by name. In CSV, texts that a spreadsheet would compute begin with an
     apostrophe, and yes and no stand for true and false.
     """
-    write_rows(path, _LOG, [_cells(row, classes) for row in rows], classes)
-
-
-def _cells(row: LogRow, classes: Sequence[str]) -> list[Any]:
-    proposed, excluded = ([classes[code] for code in set_] for set_ in (row.proposed, row.excluded))
-    which = None if row.which is None else classes[row.which]
-    return [
-        row.number, row.item_name, row.user_name, row.kind, proposed, excluded, which, row.round,
-        row.mode, row.law, str(row.seed), row.gold, row.counts, row.late, row.id, row.undoes,
-        row.took_ms, row.sent, row.received,
-    ]  # fmt: skip
+    cells = []
+    for row in rows:
+        proposed, excluded = (
+            [classes[code] for code in codes] for codes in (row.proposed, row.excluded)
+        )
+        which = None if row.which is None else classes[row.which]
+        cells.append([
+            row.number, row.item_name, row.user_name, row.kind, proposed, excluded, which,
+            row.round, row.mode, row.law, str(row.seed), row.gold, row.counts, row.late, row.id,
+            row.undoes, row.took_ms, row.sent, row.received,
+        ])  # fmt: skip
+    write_rows(path, _LOG, cells, classes)

@@ -198,8 +198,7 @@ class Store(Accounts):
 
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""
-        with self._database.reading() as db:
-            yield from answer_log.rows(db)
+        yield from self.answer_log()
 
     def progress(self, user: User | int | None = None) -> Progress:
         """Return how far the project is, with the counts and the pace of one annotator or all."""

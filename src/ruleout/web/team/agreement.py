@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ruleout.labels.bits import Bits, chunks, complement, count, unpack
-from ruleout.web.answer_log import KINDS, AnswerLog, Switch, Whole, keys
+from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
 from ruleout.web.error_rates import (
     ErrorRates,
     Vector,
@@ -31,9 +32,6 @@ from ruleout.web.error_rates import (
 )
 
 _PAIRS = 300_000  # answers about different items that are compared for one person, about
-
-
-# ---------------------------------------------------------------------- agreement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +48,7 @@ class Agreement:
     error: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class TeamAgreement:
+class TeamAgreement(NamedTuple):
     """The agreement of all, and of each one with the rest, by name."""
 
     whole: Agreement
@@ -108,14 +105,11 @@ def _kappa(items: int, found: Vector) -> Agreement:
     n, clashed, expected, squares = found.tolist()
     if not n:
         return Agreement(items=0)
+    observed = 1 - clashed / n
     if not expected:
-        return Agreement(items=items, observed=1 - clashed / n)
-    return Agreement(
-        items=items,
-        observed=1 - clashed / n,
-        kappa=1 - clashed / expected,
-        error=math.sqrt(squares) / expected,
-    )
+        return Agreement(items=items, observed=observed)
+    kappa, error = 1 - clashed / expected, math.sqrt(squares) / expected
+    return Agreement(items=items, observed=observed, kappa=kappa, error=error)
 
 
 # ---------------------------------------------------------------------- guessing
@@ -163,8 +157,8 @@ def _log_odds(log: AnswerLog, unheard: Switch, by_others: bool) -> Vector:
         decent = _log_decent(log, some, _beliefs(log, rates, some, told))
         odds -= np.bincount(log.user[some], decent, len(odds))
     yes, no = (
-        np.bincount(log.user[said[log.kind[said] == KINDS.index(kind)]], minlength=len(odds))
-        for kind in ("yes", "no")
+        np.bincount(log.user[said[kind[said]]], minlength=len(odds))
+        for kind in (log.is_kind("yes"), log.is_kind("no"))
     )
     said_so = zip(yes.tolist(), no.tolist(), strict=True)
     return odds + [_log_beta(y + 0.5, n + 0.5) - _log_beta(0.5, 0.5) for y, n in said_so]
@@ -204,7 +198,6 @@ def _log_decent(log: AnswerLog, places: Whole, belief: Vector) -> Vector:
     chosen = belief[np.arange(len(places)), np.maximum(log.which[places], 0)]
     which = _DECENT * size * chosen / np.maximum(inside, 1e-12) + 1 - _DECENT
     kept = _DECENT * (1 - inside) * log.k / np.maximum(log.k - size, 1)
-    choices = {"yes": yes, "no": 1 - yes, "which": which,
-               "excluded": kept + (1 - _DECENT) * inside * log.k / size}  # fmt: skip
+    excluded = kept + (1 - _DECENT) * inside * log.k / size
     tests = [log.is_kind(kind)[places] for kind in ("yes", "no", "which", "excluded")]
-    return np.log(np.select(tests, list(choices.values()), 1.0))
+    return np.log(np.select(tests, [yes, 1 - yes, which, excluded], 1.0))

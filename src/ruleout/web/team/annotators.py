@@ -47,15 +47,16 @@ def _counted(log: AnswerLog, user: int) -> Annotator:
     standing = mine & log.counts
     said = standing & ~log.is_kind("skip")
     took = log.took_ms[standing & (log.took_ms >= 0)]
-    kinds = dict(zip(KINDS, np.bincount(log.kind[standing], minlength=len(KINDS)), strict=True))
+    kinds = np.bincount(log.kind[standing], minlength=len(KINDS)).tolist()
+    by_kind = dict(zip(KINDS, kinds, strict=True))
     return Annotator(
         name=log.users[user],
         answers=len(np.unique(keys(log.item[said], log.round[said]))),
-        yes=int(kinds["yes"]),
-        no=int(kinds["no"]),
-        which=int(kinds["which"]),
-        excluded=int(kinds["excluded"]),
-        skips=int(kinds["skip"]),
+        yes=by_kind["yes"],
+        no=by_kind["no"],
+        which=by_kind["which"],
+        excluded=by_kind["excluded"],
+        skips=by_kind["skip"],
         late=int((mine & log.late).sum()),
         undone=int((mine & ~(log.counts | log.late | log.is_kind("undo"))).sum()),
         items=len(np.unique(log.item[standing])),
@@ -66,8 +67,7 @@ def _counted(log: AnswerLog, user: int) -> Annotator:
 def paces(log: AnswerLog, pause: timedelta) -> dict[str, float]:
     """Return how many questions each annotator answers per hour of work, where that is known.
 
-    The last hundred rows of theirs are looked at, imported ones and pauses left out, as on the
-    annotator's own page.
+    As on the annotator's own page: of the last hundred rows, imported ones and pauses left out.
     """
     found, given = {}, log.is_kind("yes", "no", "excluded") & ~log.imported
     for user in np.unique(log.user).tolist():
@@ -78,8 +78,6 @@ def paces(log: AnswerLog, pause: timedelta) -> dict[str, float]:
             found[log.users[user]] = per_hour
     return found
 
-
-# ---------------------------------------------------------------------- over time
 
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000  # microseconds
 

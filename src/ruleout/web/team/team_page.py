@@ -19,6 +19,7 @@ from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.report import Histogram, svg
 from ruleout.report.formats import count, duration, labels, number, percent
 from ruleout.report.page import figure, view
+from ruleout.report.svg import Scale, tag
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import Settings, User
@@ -109,11 +110,7 @@ class Name(NamedTuple):
 
 
 def named(text: str, most: int = 36) -> Name:
-    """Cut a name that is long, in the middle, since the end of a path says most.
-
-    >>> named("cat.png").short, named("a" * 30 + "b" * 30, 11).short
-    ('cat.png', 'aaaaa…bbbbb')
-    """
+    """Cut a name that is long, in the middle, since the end of a path says most."""
     line = " ".join(svg.clean(text).split()) or "(blank)"
     if len(line) <= most:
         return Name(line)
@@ -153,7 +150,7 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
         store.progress(),
     )
     with store.reading() as db:
-        states = _states(db, people, at)
+        states = _states(db, at)
     left, drawn = progress.seconds_left, found.draws if found.draws and found.draws.draws else None
     return TeamView(
         progress=progress,
@@ -236,13 +233,13 @@ class Rate(NamedTuple):
     @property
     def picture(self) -> Markup:
         """The share with its interval; the numbers are beside it, so readers need not see it."""
-        x, (low, high) = svg.Scale(0, 1, 6, 114), self.interval
+        x, (low, high) = Scale(0, 1, 6, 114), self.interval
         rules = "".join(f"M{x(place):.1f} 2v16" for place in (0, 0.5, 1))
-        return svg.tag(
+        return tag(
             "svg",
-            svg.tag("path", d=rules, class_="grid"),
-            svg.tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
-            svg.tag("circle", cx=x(self.share), cy=10, r=4),
+            tag("path", d=rules, class_="grid"),
+            tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
+            tag("circle", cx=x(self.share), cy=10, r=4),
             class_="interval",
             viewBox="0 0 120 20",
             aria_hidden="true",
@@ -298,25 +295,21 @@ def _person(user: User, found: Numbers, state: str) -> PersonView:
     )
 
 
-def _states(db: Connection, people: Sequence[User], now: datetime) -> dict[int, str]:
+def _states(db: Connection, now: datetime) -> dict[int, str]:
     """Say of each account whether it is open."""
+    has_password = users.c.password.is_not(None)
     query = (
-        select(users.c.id, users.c.password.is_not(None), func.max(invites.c.expires))
-        .outerjoin(invites, invites.c.user == users.c.id)
-        .group_by(users.c.id, users.c.password)
+        select(users.c.id, users.c.disabled, has_password, func.max(invites.c.expires))
+        .outerjoin(invites)
+        .group_by(users.c.id, users.c.disabled, users.c.password)
     )
-    access = {number: (bool(has), until) for number, has, until in db.execute(query)}
-    states = {}
-    for user in people:
-        has_password, until = access.get(user.id, (False, None))
-        waits = until is not None and until > now
-        states[user.id] = (
-            "closed" if user.disabled
-            else "open" if has_password
-            else f"invited until {until.day} {until:%B}" if waits
-            else "no password yet"
-        )  # fmt: skip
-    return states
+    return {
+        user: "closed" if disabled
+        else "open" if has
+        else f"invited until {until.day} {until:%B}" if until is not None and until > now
+        else "no password yet"
+        for user, disabled, has, until in db.execute(query)
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------------- what is known
@@ -451,8 +444,8 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     size, (place, code) = np.array([len(codes) for codes in log.sets], np.intp), log.members
     times[(size == 0) | (size == k)] = 0  # nothing was drawn
     sizes = np.bincount(size, times, k + 1)[:k].astype(np.intp)
-    counts = np.bincount(size[place] * k + code, times[place], k * (k + 1))[: k * k]
-    counts = counts.astype(np.intp).reshape(k, k)
+    counts = np.zeros((k + 1, k), np.intp)
+    np.add.at(counts, (size[place], code), times[place])
     total = int(sizes.sum())
     expected = total * np.asarray(law, np.float64)
     return Uniformity(
@@ -462,7 +455,7 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
         sizes_test=_pearson(sizes[1:], expected),
         classes=counts.sum(0),
         classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),
-        classes_test=_classes(sizes, counts),
+        classes_test=_classes(sizes, counts[:k]),
     )
 
 
@@ -497,21 +490,14 @@ def _classes(sizes: Whole, counts: Whole) -> Test | None:
 
 
 def sentence(what: str, test: Test | None, source: str) -> str:
-    """Say in plain words what a test found.
-
-    >>> print(sentence("sizes", None, "the law gives"))
-    Too few sets were drawn to test their sizes.
-    >>> print(sentence("sizes", Test(3.0, 2), "the law gives"))
-    The sizes are as the law gives: differences as large come by chance 22 times in 100.
-    """
     if test is None:
         return f"Too few sets were drawn to test their {what}."
     if test.p >= _DOUBT:
         often = f"{round(100 * test.p)} times" if test.p >= 0.015 else "once"
         return f"The {what} are as {source}: differences as large come by chance {often} in 100."
-    rarely = "fewer than once in 1,000 projects" if test.p < 0.001 else (
-        f"in {max(round(1000 * test.p), 1)} of 1,000 projects"
-    )  # fmt: skip
+    rarely = f"in {round(1000 * test.p)} of 1,000 projects"
+    if test.p < 0.001:
+        rarely = "fewer than once in 1,000 projects"
     return (
         f"The {what} are not as {source}: differences this large come by chance {rarely}. "
         "See whether the log was edited or mixed with that of another project."
@@ -541,7 +527,7 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
     seen, mean = drawn.classes[kept].tolist(), drawn.classes_expected[kept].tolist()
-    x, bars, rows = svg.Scale(0, max([1.0, *seen, *mean]), 0, 100), [], []
+    x, bars, rows = Scale(0, max([1.0, *seen, *mean]), 0, 100), [], []
     for place, (code, n, expected) in enumerate(zip(kept.tolist(), seen, mean, strict=True)):
         row = [named(names[code], 100).short, count(n), number(expected), _difference(n, expected)]
         bars.append(_bar(row, x.percent(n), x.percent(expected), _ROW * place))
@@ -571,13 +557,13 @@ def _difference(observed: int, expected: float) -> str:
 
 def _bar(row: Sequence[str], width: str, mark: str, y: float) -> Markup:
     name, observed, expected, difference = row
-    return svg.tag(
+    return tag(
         "g",
-        svg.tag("title", f"{name}: {observed} proposed, {expected} expected"),
-        svg.tag("text", svg.clip(name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
-        svg.tag("rect", y=y + 4, width=width, height=_ROW - 8),
-        svg.tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
-        svg.tag("text", difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
+        tag("title", f"{name}: {observed} proposed, {expected} expected"),
+        tag("text", svg.clip(name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
+        tag("rect", y=y + 4, width=width, height=_ROW - 8),
+        tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
+        tag("text", difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
         class_="bar",
     )
 
@@ -621,7 +607,7 @@ def _curve(grown: Growth, told: str, height: float = 320.0) -> Markup:
     rows = list(zip(steps, labels(steps), strict=True))
     moments = [at.timestamp() for at in grown.times]
     begin, end = moments[0], max(moments[-1], moments[0] + 60)
-    x, y = svg.Scale(begin, end, 0, 100), svg.Scale(0, top, height - 46, 18)
+    x, y = Scale(begin, end, 0, 100), Scale(0, top, height - 46, 18)
     columns = grown.answers, grown.items
     spots = svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start)
     until = grown.times[0] + timedelta(seconds=end - begin)
@@ -629,17 +615,17 @@ def _curve(grown: Growth, told: str, height: float = 320.0) -> Markup:
     parts = [svg.across(y, rows), svg.along(x, below, y.start, "Time (UTC)")]
     for place, (column, spot) in enumerate(zip(columns, spots, strict=True)):
         if len(moments) == 1:
-            line = svg.tag("circle", cx=x.percent(begin), cy=y(column[0]), r=3.5, class_="lone")
+            line = tag("circle", cx=x.percent(begin), cy=y(column[0]), r=3.5, class_="lone")
         else:
             wide = svg.STRETCH / 100 * x.all(np.array(moments))
             up = y.all(np.array(column, np.float64))
-            stroke = svg.tag("path", d=svg.path(wide, up), class_="stroke")
+            stroke = tag("path", d=svg.path(wide, up), class_="stroke")
             line = svg.stretched(
                 stroke, top=0, height=y.start + 2, units=(svg.STRETCH, y.start + 2)
             )
-        name = svg.tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
+        name = tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
         parts.append(
-            svg.tag("g", line, svg.at(x.percent(moments[-1]), name), class_=f"line on c{place}")
+            tag("g", line, svg.at(x.percent(moments[-1]), name), class_=f"line on c{place}")
         )
     return svg.chart(
         "over-time", "Answers over time", told, height, parts, left=svg.gutter(rows), right=58
@@ -655,12 +641,7 @@ _STEPS = (
 
 
 def time_ticks(begin: datetime, end: datetime, most: int) -> list[tuple[datetime, str]]:
-    """Return at most `most` round moments from `begin` to `end`, with their labels, in UTC.
-
-    >>> start = datetime(2026, 1, 1, 22, 50, tzinfo=UTC)
-    >>> [label for _, label in time_ticks(start, start.replace(day=2, hour=6), 4)]
-    ['2 Jan', '03:00', '06:00']
-    """
+    """Return at most `most` round moments from `begin` to `end`, with their labels, in UTC."""
     first, last = begin.timestamp(), end.timestamp()
     usual = [step for step in _STEPS if last // step - -(-first // step) < most]
     step = usual[0] if usual else int((last - first) // most) + 1
