@@ -69,6 +69,7 @@ def read_lesson(
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
         raise InputError(f"unknown way to learn {brief(how)}", say)
     log = project.store.answer_log()
+    target: LabelSets | Answers
     if how == "answers":
         answers = log.every_answer()
         used = np.unique(answers.items).tolist()
@@ -288,6 +289,7 @@ def _cells(
         for name in names:
             cells = [item.cells.get(name) for item in items]
             plain = all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells)
+            kind: Any
             kind, made = (float, pa.float64()) if plain else (str, pa.string())
             values = pa.array([None if cell is None else kind(cell) for cell in cells], made)
             columns[name] = pa.chunked_array([values])

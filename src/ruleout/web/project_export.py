@@ -184,7 +184,7 @@ def write_sets(
     kind = file.suffix.lower()
     if kind == ".npz":
         meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
-        arrays = {"item": np.array(names, np.str_), **trust, "packed": sets.packed}
+        arrays: dict[str, Any] = {"item": np.array(names, np.str_), **trust, "packed": sets.packed}
         with atomic_write(file) as out:
             np.savez(out, **arrays, meta=np.frombuffer(meta.encode(), np.uint8))
         return

@@ -170,31 +170,39 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
 
 
 def _missing(found: Numbers, settings: Settings) -> dict[str, str | None]:
-    answers = agreement = gold = draws = None
+    said: dict[str, str | None] = dict.fromkeys(("answers", "agreement", "gold", "draws"))
     if not found.growth.times:
-        answers = "There are no answers yet: invite somebody below and send them their link."
+        said["answers"] = (
+            "There are no answers yet: invite somebody below and send them their link."
+        )
     if sum(one.answers > 0 for one in found.annotators.values()) < 2:
-        agreement = "Agreement needs two people who answer: invite another annotator."
+        said["agreement"] = "Agreement needs two people who answer: invite another annotator."
     elif not found.agreement.each:
         remedy = "go on labelling" if settings.rounds > 1 else "make the project with --rounds 2"
-        agreement = f"No two people have answered about the same item, so κ is unknown: {remedy}."
+        said["agreement"] = (
+            f"No two people have answered about the same item, so κ is unknown: {remedy}."
+        )
     if not (found.gold or settings.gold_rate):
-        gold = (
+        said["gold"] = (
             "This project asks no gold questions, so nobody's error rate is known: make it with "
             "--gold-rate and with items whose class is known."
         )
     elif not (found.gold or found.tests):
-        gold = (
+        said["gold"] = (
             "No item has a known class, so there are no gold questions: make the project with a "
             "column or file of known classes."
         )
     elif not found.gold:
-        gold = "No gold question has been answered yet: they come up as people go on labelling."
+        said["gold"] = (
+            "No gold question has been answered yet: they come up as people go on labelling."
+        )
     if found.draws is None:
-        draws = "People choose themselves what to rule out, so no set is proposed at random here."
+        said["draws"] = (
+            "People choose themselves what to rule out, so no set is proposed at random here."
+        )
     elif not found.draws.draws:
-        draws = "No set has been proposed and answered yet."
-    return {"answers": answers, "agreement": agreement, "gold": gold, "draws": draws}
+        said["draws"] = "No set has been proposed and answered yet."
+    return said
 
 
 # ---------------------------------------------------------------------- people
