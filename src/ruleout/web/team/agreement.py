@@ -200,4 +200,5 @@ def _log_decent(log: AnswerLog, places: Whole, belief: Vector) -> Vector:
     kept = _DECENT * (1 - inside) * log.k / np.maximum(log.k - size, 1)
     excluded = kept + (1 - _DECENT) * inside * log.k / size
     tests = [log.is_kind(kind)[places] for kind in ("yes", "no", "which", "excluded")]
-    return np.log(np.select(tests, [yes, 1 - yes, which, excluded], 1.0))
+    found: Vector = np.log(np.select(tests, [yes, 1 - yes, which, excluded], 1.0))
+    return found
