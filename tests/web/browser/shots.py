@@ -17,7 +17,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from sklearn.datasets import load_digits
 from web.browser import hands
 from web.browser.conftest import CHROMIUM, FLAGS
-from web.browser.site import DIGITS, served
+from web.browser.site import DIGITS, QUICK, Site, served
+from web.teams import label, project
+
+from ruleout.web.service import Options
 
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True,
@@ -34,13 +37,45 @@ def main(folder: Path, *only: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for name in only or SHOTS:
+        if not only or {"team", "team-trust"} & set(only):
+            _team(browser, folder)
+        for name in [one for one in only or SHOTS if one in SHOTS]:
             settings, options, act = SHOTS[name]
             with _labelling(browser, settings, options) as page:
                 act(page)
                 page.wait_for_timeout(400)
                 _write(page.screenshot(), folder / f"{name}.png")
         browser.close()
+
+
+def _team(browser: Browser, folder: Path) -> None:
+    """Write both pictures of the team page: a project that twelve people are well into."""
+    with (
+        TemporaryDirectory() as place,
+        project(Path(place), 1500, known=48, rounds=5, gold_rate=0.1) as store,
+    ):
+        label(store, share=0.8)
+        site = Site(store, Path(place), Options(name="wildlife", hasher=QUICK))
+        site.start()
+        for name, scheme in (("team", "light"), ("team-trust", "dark")):
+            view: Any = {"viewport": {"width": 1280, "height": 850}, "color_scheme": scheme}
+            context = browser.new_context(**view)
+            context.add_cookies([site.session("Maria", "lead")])  # type: ignore[list-item]
+            page = context.new_page()
+            page.goto(f"{site.address}/team")
+            clip = _below(page) if name == "team-trust" else None
+            _write(page.screenshot(full_page=clip is not None, clip=clip), folder / f"{name}.png")
+            context.close()
+        site.stop()
+
+
+def _below(page: Page) -> Any:
+    """Return where the team page says how far to trust the answers, and what is known."""
+    names = ("How far to trust the answers", "What is known")
+    parts = [page.get_by_role("heading", name=one).locator("xpath=..") for one in names]
+    first, last = [part.evaluate("one => one.getBoundingClientRect().toJSON()") for part in parts]
+    top = first["top"] - 32
+    return {"x": 0, "y": top, "width": 1280, "height": last["bottom"] - top}
 
 
 @contextmanager
