@@ -58,7 +58,8 @@ def moved(name: str, given: Case, grad: Tensor | Product, tensors: list[Tensor])
     rates = Rates(*(rate.to(weights.dtype) for rate in given.by))
     if weights.dtype is torch.float32:
         rates = given.by
-    optimizer = Optimizer(name, [moments[: OPTIMIZERS[name].moments]])
+    optimizer = Optimizer(name, [])
+    optimizer.moments = [moments[: OPTIMIZERS[name].moments]]
     optimizer.move(0, weights, (slice(0, TRIALS), slice(0, MODELS)), grad, rates)
     return [weights, *optimizer.moments[0]]
 

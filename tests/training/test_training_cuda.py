@@ -10,7 +10,7 @@ import torch
 
 import ruleout as ro
 from ruleout.methods import approaches
-from ruleout.training import Stopping, Trial, Watch, fit_grid, loss_gradient
+from ruleout.training import Stopping, Trial, Watch, fit_grid, stack
 from ruleout.training.optimizers import OPTIMIZERS
 
 pytestmark = [
@@ -66,9 +66,9 @@ def test_compiled_losses_train_the_same_models(
     data: Any, approach: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, _, sets = data
-    monkeypatch.setattr(loss_gradient, "_LONG", 0)
+    monkeypatch.setattr(stack, "_LONG", 0)
     cpu, gpu = both(x, sets, approach=approach)
-    assert any(key[0][0] == approach for key in loss_gradient._COMPILED)
+    assert any(key[0][0] == approach for key in stack._COMPILED)
     assert difference(cpu, gpu) < 1e-9
 
 
@@ -152,7 +152,7 @@ def test_rates_are_learned_from_on_a_gpu(
     data: Any, approach: str, model: str, long: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y, _ = data
-    monkeypatch.setattr(loss_gradient, "_LONG", long)
+    monkeypatch.setattr(stack, "_LONG", long)
     asked = ro.propose(140, classes=5, seed=1)
     _, sets, rates = ro.answer(asked, y, np.repeat(np.arange(70), 2)).per_item()
     weight = np.linspace(0.5, 2, 33)

@@ -1,4 +1,6 @@
-"""Every loss: pure functions of any leading shape, entered into the registry by decoration.
+"""Every loss: of whole sets, of ordinary labels, of one class ruled out.
+
+Pure functions of any leading shape, entered into the registry by decoration.
 
 - Of ordinary labels (kind ``base``): ``logits → [..., B, k]``, entry y is the loss if class y were
   the label. They enter the paper's tables through the unbiased estimator, Eq. 10.
@@ -130,8 +132,7 @@ def clpl(
     r"""Convex partial-label loss, :math:`\Psi(\bar f) + \sum_{y \in \bar Y} \Psi(-f_y)`.
 
     :math:`\bar f` is the mean logit of the candidates. :math:`\Psi(u) = \max(0, 1-u)^2`, or
-    :math:`\log(1 + e^{-u})` for ``psi="logistic"``. Convex in
-    the logits, so meant for linear models.
+    :math:`\log(1 + e^{-u})` for ``psi="logistic"``. Convex in the logits: for linear models.
     """
     if psi not in ("squared-hinge", "logistic"):
         raise ValueError(f"clpl knows psi='squared-hinge' and psi='logistic', not {psi!r}")
@@ -151,21 +152,8 @@ def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
 
     Z is what the answers about an example leave possible; a wrong class lies in it with
     probability q, the true one always. With S uniform of its size, the mean is the loss of the
-    true label.
-
-    Parameters
-    ----------
-    matrix
-        ``[..., B, k]``: the loss if class y were the label.
-    excluded
-        ``[..., B, k]``: 1 for the classes outside Z, from :meth:`ruleout.Answers.per_item`.
-    rate
-        ``[..., B]``: q, for several answers the product of theirs.
-
-    Returns
-    -------
-    Tensor
-        ``[..., B]``.
+    true label. Shapes are as in :func:`unbiased`: `excluded` is 1 for the classes outside Z, from
+    :meth:`ruleout.Answers.per_item`, and `rate` is q, for several answers the product of theirs.
     """
     return unbiased(matrix, excluded, rate)
 
@@ -215,18 +203,10 @@ def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     block = max(1, limit // max(logits.numel(), 1))
     if block >= logits.shape[-1]:
         return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
-    blocks = [
-        checkpoint(
-            _pairwise,
-            logits.unsqueeze(-2),
-            part.unsqueeze(-1),
-            binary,
-            use_reentrant=False,
-            preserve_rng_state=False,
-        )
-        for part in logits.split(block, -1)  # type: ignore[no-untyped-call]
-    ]
-    return torch.cat(blocks, -1)
+    once_more = partial(checkpoint, _pairwise, use_reentrant=False, preserve_rng_state=False)
+    parts = logits.split(block, -1)  # type: ignore[no-untyped-call]
+    made = [once_more(logits.unsqueeze(-2), part.unsqueeze(-1), binary) for part in parts]
+    return torch.cat(made, -1)
 
 
 @_single("pc-ramp", label="PC (ramp)", one=partial(_pc_one, binary="ramp"))

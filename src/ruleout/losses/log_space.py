@@ -90,6 +90,12 @@ class _AnyLead(torch.autograd.Function):
     """A function of any leading shape: under vmap the new dimension simply leads."""
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.set_materialize_grads(False)  # those of the other outputs would be zeros
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*inputs, *output[1:])
+
+    @staticmethod
     def _front(
         info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Tensor, ...]
     ) -> list[Tensor]:
@@ -115,12 +121,6 @@ class _LogOdds(_AnyLead):
         outside = torch.mul(mass, excluded, out=part).sum(-1, keepdim=True).clamp_(min=tiny)
         odds = inside.log() - outside.log() + (top_in - top_out)
         return odds.squeeze(-1), mass, inside, outside
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.set_materialize_grads(False)  # those of the other outputs would be zeros
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor | None, *_: None) -> tuple[Tensor | None, None]:
@@ -154,12 +154,6 @@ class _LogComplement(_AnyLead):
         ratio = gap.exp()
         logs = (total - mass).mul_(ratio).log1p_().scatter_(-1, top, total.log() + gap)
         return logs.sub_((ratio * total).log1p_()), mass, top, ratio, total
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.set_materialize_grads(False)  # those of the other outputs would be zeros
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*inputs, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor | None, *_: None) -> Tensor | None:

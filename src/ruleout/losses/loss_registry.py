@@ -62,10 +62,9 @@ class Loss:
         if not isinstance(other, Loss):
             return NotImplemented
         alike = (self.name, self.function) == (other.name, other.function)
+        own, its = self.options, other.options
         return (
-            alike
-            and self.options.keys() == other.options.keys()
-            and all(np.array_equal(self.options[key], other.options[key]) for key in self.options)
+            alike and own.keys() == its.keys() and all(np.array_equal(own[k], its[k]) for k in own)
         )
 
     def __hash__(self) -> int:
@@ -133,7 +132,6 @@ class Loss:
 
     @property
     def option_names(self) -> list[str]:
-        """The keyword arguments of its function that can be set."""
         parameters = inspect.signature(self.function).parameters.values()
         return sorted({one.name for one in parameters if one.default is not one.empty} - {"rate"})
 
@@ -223,23 +221,11 @@ def unbiased(matrix: Tensor, excluded: Any, rate: Any = None) -> Tensor:
     The right-hand side holds for whatever leaves the true class possible always and a wrong one
     with probability q, so for answers with their own q, too.
 
-    Parameters
-    ----------
-    matrix
-        ``[..., B, k]``: the loss if class y were the label.
-    excluded
-        ``[..., B, k]``: 1 where a class was ruled out.
-    rate
-        ``[..., B]``: q; None where it follows from the size of the set. Arrays are checked,
-        tensors are trusted.
+    `matrix` ``[..., B, k]`` is the loss if class y were the label, `excluded` ``[..., B, k]`` is 1
+    where a class was ruled out, `rate` ``[..., B]`` is q, None where it follows from the size of
+    the set; arrays are checked, tensors are trusted. The mean of the result ``[..., B]`` over every
+    possible set is the loss of the true label (Theorem 3).
 
-    Returns
-    -------
-    Tensor
-        ``[..., B]``. Its mean over every possible set is the loss of the true label (Theorem 3).
-
-    Examples
-    --------
     >>> unbiased(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[1, 0, 0]]))
     tensor([4.])
     """
@@ -249,7 +235,6 @@ def unbiased(matrix: Tensor, excluded: Any, rate: Any = None) -> Tensor:
 
 
 def rates_of(rate: Any, logits: Tensor) -> Tensor:
-    """Bring rates to a tensor like `logits`, ``[..., B]``; arrays are checked."""
     found = to_lead(rate, logits, -2, "rate")
     if not isinstance(rate, Tensor) and not ((found >= 0) & (found < 1)).all():
         raise ValueError("a rate is a probability below 1; answers.per_item() gives them")

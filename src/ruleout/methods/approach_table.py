@@ -1,4 +1,7 @@
-"""Approaches: which batches, which loss. Every registered loss is a row without further ado."""
+"""The table of approaches: the batch rules FREE, NN and GA, what an approach is, and its look-up.
+
+An approach says which batches, which loss; every registered loss is a row without further ado.
+"""
 
 from __future__ import annotations
 
@@ -221,7 +224,6 @@ class Approach:
 
     @property
     def option_names(self) -> list[str]:
-        """The options that its loss has."""
         return self.source.option_names if isinstance(self.source, Loss) else []
 
     def with_options(self, **options: Any) -> Approach:
@@ -260,7 +262,9 @@ class Approach:
         weight: Any = None,
         rate: Any = None,
     ) -> Tensor:
-        """Return the scalar whose gradient training follows, one per stacked model.
+        """Return the scalar whose gradient training follows, one per stacked model: ``[...]``.
+
+        A weighted mean over rows, or over pairs, unless a batch rule says otherwise.
 
         Parameters
         ----------
@@ -282,11 +286,6 @@ class Approach:
             made (:meth:`ruleout.Answers.per_item`). None: as in sets drawn at random, 1 - s/(k-1).
             Approaches over pairs, and CLPL, have no place for it.
 
-        Returns
-        -------
-        Tensor
-            ``[...]``: a weighted mean over rows, or over pairs, unless a batch rule says otherwise.
-
         Examples
         --------
         >>> import torch
@@ -299,7 +298,9 @@ class Approach:
         check_excluded(mask, self.form == "pairs-before")
         shares = None if prior is None else to_lead(prior, scores, -1, "prior")
         if shares is not None and not isinstance(prior, Tensor):
-            _check_shares(shares)
+            off = (shares.sum(-1) - 1).abs() > 1e-3
+            if off.any() or (shares < 0).any():
+                raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
         weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if rate is not None:
             self.check_rate()
@@ -324,11 +325,6 @@ class Approach:
             return _mean(values, says if weight is None else says * weight, (-1,))
         pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
         return _mean(source.matrix(logits), pairs, (-2, -1))
-
-
-def _check_shares(prior: Tensor) -> None:
-    if (prior < 0).any() or ((prior.sum(-1) - 1).abs() > 1e-3).any():
-        raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
 
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:

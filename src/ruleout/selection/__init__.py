@@ -1,10 +1,12 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
-from ruleout.selection.criteria import Criterion, Estimate, criterion
 from ruleout.selection.grid_search import (
+    Criterion,
     DivergedError,
+    Estimate,
     Search,
     choose,
+    criterion,
     refit_chosen,
     search,
     set_aside,

@@ -1,21 +1,125 @@
-"""Choosing a configuration by a criterion, and setting rows aside for it."""
+"""Criteria that need no true labels, and choosing a configuration by one, on rows set aside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
+from ruleout import losses
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError, brief
-from ruleout.selection.criteria import Criterion
-from ruleout.selection.criteria import criterion as find_criterion
+from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
 from ruleout.training.validation import as_trials
+
+
+class Estimate(NamedTuple):
+    """An estimate and its standard error, one per stacked model."""
+
+    estimate: Tensor  #: ``[...]``
+    standard_error: Tensor  #: ``[...]``, infinite for fewer than two rows
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A mean over rows of held-out logits and what was ruled out there.
+
+    Attributes
+    ----------
+    name
+        ``accuracy``, ``consistency`` or ``risk``.
+    higher_is_better
+        Which end of the scale to choose.
+    """
+
+    name: str
+    higher_is_better: bool
+    values: Callable[..., Tensor]
+
+    def __call__(self, logits: Tensor, excluded: Any, rate: Any = None) -> Estimate:
+        """Return the mean and its standard error.
+
+        `excluded` is 1 where a class was ruled out, ``[..., n, k]`` like the logits; a row that
+        rules nothing out does not count, and there is no place for true labels. `rate`,
+        ``[..., n]``, is how likely a wrong class stays possible in each row, for sets that answers
+        made (:meth:`ruleout.Answers.per_item`); None: as in sets drawn at random.
+
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+        >>> found = criterion("accuracy")(logits, torch.tensor([[0, 1, 1], [0, 1, 1]]))
+        >>> found.estimate, found.standard_error
+        (tensor(0.5000), tensor(0.5000))
+        """
+        scores, mask = as_tensors(logits, excluded)
+        check_excluded(mask)
+        says = mask.amax(-1)
+        known = (mask,) if rate is None else (mask, rates_of(rate, scores))
+        values = self.values(scores, *known)
+        n = says.sum(-1)
+        mean = (says * values).sum(-1) / n
+        spread = (says * (values - mean.unsqueeze(-1)).square()).sum(-1)
+        error = (spread / (n * (n - 1).clamp(min=1))).sqrt()
+        return Estimate(mean, torch.where(n > 1, error, torch.inf))
+
+
+def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    wrong = losses.zero_one(logits)
+    if rate is None:  # equal to what follows but for rounding, on which kept results rest
+        return 1 - losses.unbiased(wrong, excluded)
+    # Of answers the hits vary less than the errors: only the predicted class enters.
+    return losses.unbiased(1 - wrong, excluded, rate)
+
+
+def _consistency(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    del rate  # a share of predictions, whatever was to be expected
+    predicted = 1 - losses.zero_one(logits)
+    return 1 - (predicted * excluded).sum(-1)
+
+
+def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
+    r"""Return a criterion that judges models without true labels.
+
+    Parameters
+    ----------
+    name
+        - ``"accuracy"``: :math:`1 - \frac1n \sum_i \frac{k-1}{s_i} 1(\hat y_i \in \bar Y_i)`, an
+          unbiased estimate of the ordinary accuracy (the 0-1 loss in Eq. 10). Single values can
+          lie below 0, since a wrong prediction that was ruled out stands for those that were not.
+          With rates q of answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`.
+        - ``"consistency"``: the share of predictions that were not ruled out. Not an accuracy: a
+          random guess scores high when few classes are ruled out.
+        - ``"risk"``: the mean of a loss, by default the unbiased estimate of cross entropy. Any
+          loss that reads whole sets can be named; lower is better.
+    loss, options
+        For ``"risk"``: the loss and its options.
+
+    Examples
+    --------
+    >>> criterion("risk", loss="gce", q=0.5).higher_is_better
+    False
+    """
+    if name == "accuracy":
+        return Criterion(name, True, _accuracy)
+    if name == "consistency":
+        return Criterion(name, True, _consistency)
+    if name != "risk":
+        known = ("accuracy", "consistency", "risk")
+        say = f"the criteria are {', '.join(known)}"
+        raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
+    chosen = losses.get(loss, **options)
+    if chosen.kind == "single":
+        raise ValueError(f"loss {loss!r} reads single labels; name one that reads whole sets")
+    return Criterion(name, False, chosen.per_example)
+
+
+_criterion = criterion  # where an argument has that name
+
 
 Rule: TypeAlias = Literal["best", "one-standard-error"]
 
@@ -27,22 +131,9 @@ class DivergedError(InputError):
 def split(n: int, share: float = 0.1, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Set some rows aside at random.
 
-    Parameters
-    ----------
-    n
-        The number of rows.
-    share
-        How many of them to set aside, rounded up, at least one and not all.
-    seed
-        Of the choice.
+    Of `n` rows the `share` is rounded up, at least one and not all. Returns the numbers of the rows
+    kept and of those set aside, in order.
 
-    Returns
-    -------
-    kept, aside
-        Row numbers, in order.
-
-    Examples
-    --------
     >>> kept, aside = split(25, 0.1, seed=0)
     >>> len(kept), len(aside)
     (22, 3)
@@ -104,12 +195,12 @@ def choose(
     spread = np.atleast_2d(np.asarray(errors, float))
     error = float(np.sqrt(np.square(spread[:, best]).sum())) / len(spread)
     near = np.flatnonzero(np.isfinite(scores) & (scores >= scores[best] - error))
-    return max(near.tolist(), key=lambda c: _simplicity(configurations[c], float(scores[c])))
 
+    def simplicity(c: int) -> tuple[float, float, float]:
+        one = configurations[c]
+        return float(one["weight_decay"]), -float(one["learning_rate"]), float(scores[c])
 
-def _simplicity(configuration: Mapping[str, Any], score: float) -> tuple[float, float, float]:
-    rate, decay = configuration["learning_rate"], configuration["weight_decay"]
-    return float(decay), -float(rate), score
+    return max(near.tolist(), key=simplicity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,7 +308,7 @@ def search(
     >>> found.configuration
     {'learning_rate': 0.1, 'weight_decay': 1e-05}
     """
-    judge = criterion if isinstance(criterion, Criterion) else find_criterion(criterion)
+    judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
     trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
     parts = [set_aside(trial, share) for trial in trials]
     kept = [train for train, _ in parts]
@@ -236,7 +327,13 @@ def search(
     options |= {"seed": seed, "progress": progress}
     grid = fit_grid(x, kept, watch=both, stopping=stop, moments=False, **options)
     estimates, errors = _judged(grid, name, average, stop is not None)
-    chosen = _choices(estimates, errors, judge, rule, per_trial, grid)
+    how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
+    how["configurations"] = grid.configurations
+    if per_trial:
+        each = zip(estimates, errors, strict=True)
+        chosen = np.array([choose(values, spread, **how) for values, spread in each])
+    else:
+        chosen = np.full(len(estimates), choose(estimates, errors, **how))
     final = None
     if refit:
         if stop is not None:
@@ -268,43 +365,13 @@ def _judged(
     return estimate, errors[..., -average:].mean(-1)
 
 
-def _choices(
-    estimates: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    judge: Criterion,
-    rule: Rule,
-    per_trial: bool,
-    grid: GridFit,
-) -> NDArray[np.intp]:
-    def one(values: NDArray[np.float64], spread: NDArray[np.float64]) -> int:
-        up, known = judge.higher_is_better, grid.configurations
-        return choose(values, spread, higher_is_better=up, rule=rule, configurations=known)
-
-    if per_trial:
-        return np.array([one(v, e) for v, e in zip(estimates, errors, strict=True)])
-    return np.full(len(estimates), one(estimates, errors))
-
-
 def refit_chosen(
     x: Any, trials: list[Trial], chosen: NDArray[np.intp], tried: GridFit, **options: Any
 ) -> GridFit:
-    """Train what was chosen on all rows; where trials differ, each takes its own.
+    """Train what was chosen on all rows, ``[T, 1]``; where trials differ, each takes its own.
 
-    Parameters
-    ----------
-    x, trials
-        All rows.
-    chosen
-        ``[T]``: the number of each trial's configuration among those that were tried.
-    tried
-        The grid that chose.
-    options
-        For :func:`ruleout.fit_grid`.
-
-    Returns
-    -------
-    GridFit
-        ``[T, 1]``.
+    `chosen`, ``[T]``, is the number of each trial's configuration in the grid that was `tried`;
+    `options` are for :func:`ruleout.fit_grid`.
     """
     distinct, own = np.unique(chosen, return_inverse=True)
     left = [tried.configurations[place] for place in distinct]

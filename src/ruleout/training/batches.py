@@ -68,7 +68,6 @@ def _shares(trial: Trial) -> NDArray[np.float64]:
 
 
 def order(seed: int, epoch: int, items: int) -> NDArray[np.intp]:
-    """Return the order in which an epoch (from 1) walks over the items."""
     return np.random.default_rng([seed, epoch]).permutation(items)
 
 
@@ -79,9 +78,7 @@ class Batch(NamedTuple):  # of A trials that are still at work
     rate: Tensor | None  # [A, 1, B]
 
 
-class Shape(NamedTuple):
-    """What steps of one epoch can differ in: steps of one shape can share a CUDA graph."""
-
+class Shape(NamedTuple):  # steps of one shape can share a CUDA graph
     active: int  # trials at work
     size: int  # items of a batch
     weighted: bool
@@ -117,32 +114,23 @@ class BatchSchedule:
         self._table: Tensor | None = None
         size = self._rows_each * self.classes * len(trials) * self.dtype.itemsize
         if self._pairs is None and size <= 0.1 * room(self.device):
-            self._table = self._resident(self._rows_each)
+            table = torch.zeros(len(trials), self._rows_each, self.classes, dtype=self.dtype)
+            for place, trial in enumerate(trials):
+                table[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
+            self._table = table.flatten(0, 1).to(self.device)
         self._ahead = ThreadPoolExecutor(1) if self.device.type == "cuda" else None
         self._next: dict[int, Future[Any]] = {}
         self._place: NDArray[np.int64]
 
-    def _resident(self, most: int) -> Tensor:
-        table = torch.zeros(len(self.trials), most, self.classes, dtype=self.dtype)
-        for place, trial in enumerate(self.trials):
-            table[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
-        return table.flatten(0, 1).to(self.device)
-
     def shape(self, step: int) -> Shape:
-        """Return the shape of a step (from 0) of the epoch."""
         active = sum(step < steps for steps in self.steps)
         left = [min(n - step * self.size, self.size) for n in self.items[:active]]
         return Shape(active, max(left), self._given or min(left) < max(left))
 
     def epoch(self, number: int) -> None:
-        """Lay out the items of an epoch on the device.
-
-        A GPU is not kept waiting: while it works, the order of the next epoch is made.
-        """
-        arranged = (
-            self._next.pop(number).result() if number in self._next else self._arrange(number)
-        )
-        self._place, tables = arranged
+        """Lay out an epoch on the device; while a GPU works, the order of the next one is made."""
+        ahead = self._next.pop(number, None)
+        self._place, tables = self._arrange(number) if ahead is None else ahead.result()
         for name, table in tables.items():
             if name not in self.laid:
                 self.laid[name] = torch.empty_like(table, device=self.device)
@@ -212,10 +200,8 @@ class BatchSchedule:
 
     def _unpack(self, step: int, shape: Shape) -> Tensor:
         piece = slice(step * self.size, step * self.size + shape.size)
-        parts = [
-            trial.sets[self._place[t, piece]].excluded
-            for t, trial in enumerate(self.trials[: shape.active])
-        ]
+        active = enumerate(self.trials[: shape.active])
+        parts = [trial.sets[self._place[t, piece]].excluded for t, trial in active]
         return torch.from_numpy(np.stack(parts)).unsqueeze(1).to(self.device, self.dtype)
 
 

@@ -23,8 +23,6 @@ PRECISIONS = {
 
 
 class Numbers(NamedTuple):
-    """Where one computes, and in which dtypes."""
-
     device: torch.device
     dtype: torch.dtype  # of the weights
     compute: torch.dtype  # of the matrix products
@@ -55,10 +53,6 @@ def room(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(free) + held
-    return _free_memory()
-
-
-def _free_memory() -> int:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -99,7 +93,6 @@ _SMALL = 200e6  # operations of a step below which one thread does not wait for 
 
 @contextmanager
 def matmul(rounded: bool) -> Iterator[None]:
-    """Allow TF32 or not, meanwhile."""
     settings = torch.backends.cuda.matmul
     before = settings.fp32_precision
     settings.fp32_precision = "tf32" if rounded else "ieee"

@@ -1,8 +1,13 @@
-"""`fit_grid`: one call trains a whole grid; `estimate_seconds` says how long that takes."""
+"""`fit_grid`: one call trains a whole grid; `estimate_seconds` says how long that takes.
+
+A run that was killed goes on from its checkpoint, bit for bit on a CPU: its random state is its
+seeds and the number of the epoch, so the end of an epoch holds all of it.
+"""
 
 from __future__ import annotations
 
 import gc
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,15 +16,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
+from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError, brief
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.training.batches import Features, Trial
-from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, run_record
 from ruleout.training.grids import Grid, check_names, configurations, loss_options
@@ -139,13 +146,9 @@ def fit_grid(
     progress
         Called after every epoch with (epochs done, epochs in all), summed over stacks.
 
-    Returns
-    -------
-    GridFit
-
     Examples
     --------
-    >>> import numpy as np, ruleout as ro
+    >>> import ruleout as ro
     >>> x, y = ro.datasets.load("digits").train
     >>> sets = ro.draw(y, classes=10, seed=0)
     >>> test = ro.training.Watch(y, x=x)
@@ -188,10 +191,10 @@ def fit_grid(
 
     modules = [fresh(trial) for trial in range(len(trials))]
     native = dense_layers(modules[0]) is not None
-    trait = try_module(modules[0], classes)
-    if trait.least > 1 and min(batch_size, *(len(trial.sets) for trial in trials)) == 1:
+    random, least = try_module(modules[0], classes)
+    if least > 1 and min(batch_size, *(len(trial.sets) for trial in trials)) == 1:
         raise InputError("the model cannot train on a batch of one row", "give larger batches")
-    together = native or (not trait.random and pays_to_stack(modules[0]))
+    together = native or (not random and pays_to_stack(modules[0]))
     with matmul(tf32), threads(numbers.device, modules[0], len(configs) * len(trials), batch_size):
         features = Features(x, None if native else shape, numbers)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
@@ -201,26 +204,20 @@ def fit_grid(
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if isinstance(start, GridFit) else start, moments and stopping is None,
-            trait.least, drop_last, pace, clip,
+            least, drop_last, pace, clip,
         )  # fmt: skip
         if start is not None:
             check_start(run)
         planned = plan(run, stack if together else 1, together)
         record = run_record(run, model, precision, planned, x, seed)
-        saved = (
-            None
-            if checkpoint is None
-            else Checkpoint(Path(checkpoint), record["key"], checkpoint_seconds)
-        )
-        if saved is not None:
+        saved = None
+        if checkpoint is not None:
+            saved = Checkpoint(Path(checkpoint), record["key"], checkpoint_seconds)
             planned = saved.plan(planned)
             record["stack"] = list(planned.size)
         done = _train(run, planned, saved, progress)
     record["seconds"] = round(time.perf_counter() - began, 3)
     return _collect(run, done, record, fresh)
-
-
-# ---------------------------------------------------------------------- training
 
 
 def _train(
@@ -238,24 +235,18 @@ def _train(
                 raise
             trained = None
         if trained is None:  # here the error no longer holds on to the memory
-            todo[:1] = _cut(run, todo[0])
+            device, count = run.numbers.device, len(todo[0].trials) * (todo[0].stop - todo[0].start)
+            say = f"{count} models do not fit the memory of {device}; training them in two parts"
+            warnings.warn(say, RuntimeWarning, stacklevel=3)
+            gc.collect()
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+            todo[:1] = halves(todo[0])
             if saved is not None:
                 saved.note(planned._replace(blocks=[block for block, _ in done] + todo))
         else:
             done.append((todo.pop(0), trained))
     return done
-
-
-def _cut(run: Run, block: Block) -> list[Block]:
-    count = len(block.trials) * (block.stop - block.start)
-    say = (
-        f"{count} models do not fit the memory of {run.numbers.device}; training them in two parts"
-    )
-    warnings.warn(say, RuntimeWarning, stacklevel=4)
-    gc.collect()
-    if run.numbers.device.type == "cuda":
-        torch.cuda.empty_cache()
-    return halves(block)
 
 
 def _train_block(
@@ -276,9 +267,6 @@ def _train_block(
         if progress is not None:
             progress(before + stack.epoch, every)
     return stack.trained()
-
-
-# ---------------------------------------------------------------------- what comes out
 
 
 def _collect(
@@ -322,8 +310,6 @@ def _collect(
         state=state,
     )
 
-
-# ---------------------------------------------------------------------- how long it takes
 
 _STEPS = 20  # that are timed, where they are quick
 _QUICK = 1.0  # seconds below which a fit of a few steps is mostly its own start
@@ -392,3 +378,76 @@ def estimate_seconds(
     if epoch < _QUICK:
         epoch = max(seconds(some, 3) - epoch, 0.0) / 2 or epoch
     return epoch * epochs * rows / some * (1 if dense else models)
+
+
+_SCHEMA = 1
+
+
+class Checkpoint:
+    """The folder of one run, made if absent; one whose key (of the record) differs is refused."""
+
+    def __init__(self, folder: Path, key: str, seconds: float) -> None:
+        self.folder, self.key, self.seconds = folder, key, seconds
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise InputError("a checkpoint is a folder", "name another", file=folder) from error
+        self._last = time.monotonic()
+
+    def plan(self, planned: Plan) -> Plan:
+        """Return the plan of the run that was killed, or note the one given."""
+        file = self.folder / "run.json"
+        if not file.exists():
+            self.note(planned)
+            return planned
+        try:
+            known = json.loads(file.read_text())
+            blocks = [Block(tuple(t), a, b) for t, a, b in known["blocks"]]
+            size, key, schema = tuple(known["size"]), known["key"], known["schema"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._refused("cannot be read", "remove it to start anew") from error
+        if schema > _SCHEMA:
+            raise self._refused("was written by a newer ruleout", "update ruleout, or remove it")
+        if key != self.key:
+            other = "belongs to a run with other data or settings"
+            raise self._refused(other, "choose another folder")
+        return Plan(size, blocks)
+
+    def _refused(self, problem: str, remedy: str) -> InputError:
+        return InputError(f"this checkpoint {problem}", remedy, file=self.folder)
+
+    def note(self, planned: Plan) -> None:
+        """Write down which models train together: other stacks would round differently."""
+        known = {"schema": _SCHEMA, "key": self.key, **planned._asdict()}
+        with atomic_write(self.folder / "run.json") as out:
+            out.write(json.dumps(known, indent=1).encode())
+
+    def _file(self, block: Block) -> Path:
+        trials = "-".join(map(str, block.trials))
+        return self.folder / f"trials-{trials}_models-{block.start}-{block.stop}.safetensors"
+
+    def save(self, block: Block, stack: Stack, *, now: bool = False) -> None:
+        """Write the state of a stack, if it is time or must be done now."""
+        if not now and time.monotonic() - self._last < self.seconds:
+            return
+        tensors = {name: value.cpu().contiguous() for name, value in stack.tensors().items()}
+        facts = {"key": self.key, "epoch": str(stack.epoch)}
+        with atomic_write(self._file(block)) as out:
+            out.write(save(tensors, facts))
+        self._last = time.monotonic()
+
+    def restore(self, block: Block, stack: Stack) -> None:
+        """Bring a stack to where its last checkpoint was, if there is one."""
+        file = self._file(block)
+        if not file.exists():
+            return
+        try:
+            with safe_open(file, "pt") as held:
+                facts: dict[str, Any] = held.metadata() or {}
+                tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+            if facts.get("key") != self.key:
+                raise self._refused("holds the file of another run", "choose another folder")
+            stack.restore(tensors, int(facts["epoch"]))
+        except (SafetensorError, KeyError, RuntimeError) as error:
+            remedy = "remove it to start anew"
+            raise InputError("this checkpoint is damaged", remedy, file=file) from error

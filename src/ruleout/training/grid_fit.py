@@ -107,11 +107,8 @@ class GridFit:
         Use :meth:`module` for one model of a large grid: this holds all logits at once.
         """
         trials, models = self.shape
-        found = [
-            torch.stack([predict(self.module(t, c), x, most) for c in range(models)])
-            for t in range(trials)
-        ]
-        return torch.stack(found)
+        every = [predict(self.module(t, c), x, most) for t in range(trials) for c in range(models)]
+        return torch.stack(every).unflatten(0, (trials, models))
 
     def pick(self, chosen: Any) -> GridFit:
         """Return the grid with one configuration left for each trial, ``[T, 1]``."""
@@ -142,12 +139,8 @@ class GridFit:
         bad = int((self.diverged > 0).sum())
         lost = f", {bad} diverged" if bad else ""
         what = f"{self.record['approach']}, {self.record['model']}"
-        sizes = f"{_count(trials, 'trial')} × {_count(models, 'configuration')}"
+        sizes = f"{trials} trial{'s' * (trials != 1)} × {models} configuration{'s' * (models != 1)}"
         return f"GridFit({what}: {sizes}{lost})"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
@@ -210,9 +203,8 @@ def run_record(
     hidden.update(repr((sorted(run.recorded), run.stopping)).encode())
     for name, (watch, features) in run.watches.items():
         hidden.update(repr((name, list(watch.measures or ()))).encode())
-        _digest(
-            hidden, [watch.target, watch.rows, None if watch.x is None else fingerprint(features.x)]
-        )
+        rows = None if watch.x is None else fingerprint(features.x)
+        _digest(hidden, [watch.target, watch.rows, rows])
         if watch.rate is not None:
             _digest(hidden, ["rate", watch.rate])
     if run.start is not None:
@@ -221,18 +213,11 @@ def run_record(
     told["key"] = hidden.hexdigest()
     if run.trials[0].rate is not None:
         told["learned_from"] = "every answer"
-    name = (
-        torch.cuda.get_device_name(run.numbers.device)
-        if run.numbers.device.type == "cuda"
-        else _processor()
-    )
+    device, python = run.numbers.device, platform.python_version()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     told |= {"stack": list(planned.size), "device_name": name, "threads": torch.get_num_threads()}
     told |= {"resident": run.features.resident}
-    told["versions"] = {
-        "ruleout": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
+    told["versions"] = {"ruleout": __version__, "torch": torch.__version__, "python": python}
     return told
 
 

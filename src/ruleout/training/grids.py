@@ -50,8 +50,7 @@ def configurations(grid: Grid | None) -> list[Configuration]:
         if grid != "paper":
             raise ValueError(f"unknown grid {brief(grid)}; say 'paper', or give lists of values")
         grid = PAPER_GRID
-    if grid is None:
-        grid = {}
+    grid = {} if grid is None else grid
     if isinstance(grid, Mapping):
         lists = [_listed(name, values) for name, values in grid.items()]
         found = [dict(zip(grid, values, strict=True)) for values in product(*lists)]
@@ -59,16 +58,14 @@ def configurations(grid: Grid | None) -> list[Configuration]:
         found = [dict(one) for one in grid]
     if not found:
         raise ValueError("the grid holds no configuration; give at least one value for each name")
-    names = {frozenset(one) for one in found}
-    if len(names) > 1:
+    if len({frozenset(one) for one in found}) > 1:
         raise ValueError("every configuration of a grid must set the same names")
     return [_checked(_DEFAULTS | one) for one in found]
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, (str, Real)) or not hasattr(values, "__iter__"):
-        return [values]
-    if getattr(values, "ndim", 1) != 1:  # a matrix is one value
+    one = isinstance(values, (str, Real)) or not hasattr(values, "__iter__")
+    if one or getattr(values, "ndim", 1) != 1:  # a matrix is one value
         return [values]
     listed = list(values)
     if not listed:

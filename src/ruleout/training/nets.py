@@ -14,7 +14,7 @@ from copy import deepcopy
 from functools import cached_property
 from importlib.util import find_spec
 from math import prod
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +24,8 @@ from ruleout.training.optimizers import At, Product
 
 #: Logits ``[A, C, B, k]`` to losses ``[A, C]`` and their slopes, of the shape of the logits.
 LossOf: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-
-class Move(Protocol):
-    """What a net calls to have weights moved: the optimizer, with the rates of this step."""
-
-    def __call__(self, place: int, at: At, grad: Tensor | Product) -> None:
-        """Move ``parameters[place][at]`` by its gradient, which may be overwritten."""
+#: Moves ``parameters[place][at]`` by its gradient, which may be overwritten.
+Move: TypeAlias = Callable[[int, At, Tensor | Product], None]
 
 
 class Net(ABC):
@@ -143,27 +138,19 @@ class Dense(Net):
         """Move all weights, from the slope ``[A, C, k, B]`` of the logits."""
         active = len(slope)
         slope, every = slope.contiguous(), (slice(0, active), slice(0, self.models))
-        for layer in reversed(range(len(reads))):
-            weight, bias = self._gradients(reads[layer], slope)
-            slope = self._slope(layer, reads[layer], slope)
-            move(1 + 2 * layer, every, weight)
+        for layer, read in reversed(list(enumerate(reads))):
+            flat, bias = slope.flatten(0, 1), slope.sum(-1, keepdim=True)
+            grad = self._product(flat, read.flatten(0, 1).transpose(1, 2))
+            weight = self.parameters[1 + 2 * layer][:active].flatten(0, 1)
+            back = self._product(weight.transpose(1, 2), flat).view_as(read)
+            slope = torch.ops.aten.threshold_backward(back, read, 0)
+            move(1 + 2 * layer, every, grad.view(active, self.models, *grad.shape[1:]))
             move(2 + 2 * layer, every, bias)
         if x.is_cuda and reads and tf32():
             x = x.transpose(1, 2).contiguous().transpose(1, 2)  # fastest along the batch
         grad = self._grad[:active]
         self._product(slope.flatten(1, 2), x, grad.flatten(1, 2))
         move(0, every, grad)
-
-    def _gradients(self, read: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-        weight = self._product(slope.flatten(0, 1), read.flatten(0, 1).transpose(1, 2))
-        return weight.view(*slope.shape[:2], *weight.shape[1:]), slope.sum(-1, keepdim=True)
-
-    def _slope(self, layer: int, read: Tensor, slope: Tensor) -> Tensor:
-        """Return the slope ``[A, C, out, B]`` before a layer after the first."""
-        weight = self.parameters[1 + 2 * layer][: len(slope)].flatten(0, 1)
-        back = self._product(weight.transpose(1, 2), slope.flatten(0, 1)).view_as(read)
-        masked: Tensor = torch.ops.aten.threshold_backward(back, read, 0)
-        return masked
 
     def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
         left, right = left.to(self.compute), right.to(self.compute)
@@ -190,15 +177,12 @@ def _repeat(start: Tensor, models: int, device: torch.device) -> Tensor:
     return start.unsqueeze(1).expand(shape).contiguous().to(device)
 
 
-class Trait(NamedTuple):
-    """What a module shows when it is tried."""
+def try_module(module: nn.Module, classes: int) -> tuple[bool, int]:
+    """Try a module on rows of zeros of its ``example_shape``; raise where it cannot read them.
 
-    random: bool = False  # it draws random numbers while it trains
-    least: int = 1  # the rows that a batch must have: batch norm cannot train on one
-
-
-def try_module(module: nn.Module, classes: int) -> Trait:
-    """Try a module on rows of zeros of its ``example_shape``; raise where it cannot read them."""
+    Returns whether it draws random numbers while it trains, and the rows that a batch must have:
+    batch norm cannot train on one.
+    """
     shape: Any = module.example_shape
     layers = dense_layers(module)
     if layers is not None:
@@ -208,7 +192,7 @@ def try_module(module: nn.Module, classes: int) -> Trait:
                 f"the model reads {sizes[0]} numbers and returns {sizes[1]}, the data have "
                 f"{prod(shape)} and {classes} classes; give one of that size"
             )
-        return Trait()
+        return False, 1
     copy = deepcopy(module).train()
     like = next((p for p in copy.parameters() if p.is_floating_point()), None)
     if like is None:
@@ -229,8 +213,8 @@ def try_module(module: nn.Module, classes: int) -> Trait:
         try:
             copy(like.new_zeros(1, *shape))
         except (RuntimeError, ValueError):
-            return Trait(random, 2)
-    return Trait(random)
+            return random, 2
+    return random, 1
 
 
 def pays_to_stack(module: nn.Module) -> bool:
@@ -254,9 +238,7 @@ class Modules(Net):
     ) -> None:
         self.dimensions, (device, self.dtype, self.compute) = dimensions, numbers  # of an example
         self.alone = len(modules) == models == 1
-        self.module = deepcopy(modules[0]).to(
-            device, self.dtype
-        )  # its buffers are this stack's own
+        self.module = deepcopy(modules[0]).to(device, self.dtype)  # with buffers of its own
         starts = [dict(module.named_parameters()) for module in modules]
         self.names = [name for name, value in starts[0].items() if value.requires_grad]
         self.parameters = []
@@ -302,9 +284,6 @@ class Modules(Net):
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         return dict(zip(self.names, tensors, strict=True))
-
-
-# ---------------------------------------------------------------------- on a GPU
 
 
 def dense(modules: Sequence[nn.Module], models: int, width: int, numbers: Numbers) -> Dense:

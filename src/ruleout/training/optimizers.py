@@ -7,7 +7,7 @@ is added to the gradient (L2), :math:`\beta = (0.9, 0.999)`, :math:`\epsilon = 1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from math import cos, inf, pi
@@ -128,29 +128,25 @@ def register_optimizer(
 
 
 def check_optimizer(name: str) -> str:
-    """Return the name, or say what the names are."""
     if name not in OPTIMIZERS:
         say = f"the optimizers are {', '.join(OPTIMIZERS)}"
         raise ValueError(f"unknown optimizer {name!r}; {nearest(name, OPTIMIZERS, say)}")
     return name
 
 
-@dataclass
 class Optimizer:
     """The moments of all parameters (a list for each), and the step."""
 
-    name: str
-    moments: list[list[Tensor]] = field(default_factory=list)
-
-    def start(self, parameters: Sequence[Tensor]) -> None:
-        count = OPTIMIZERS[self.name].moments
-        self.moments = [[torch.zeros_like(p) for _ in range(count)] for p in parameters]
+    def __init__(self, name: str, parameters: Sequence[Tensor]) -> None:
+        self.kind = OPTIMIZERS[name]
+        count = range(self.kind.moments)
+        self.moments = [[torch.zeros_like(p) for _ in count] for p in parameters]
 
     def move(
         self, place: int, parameter: Tensor, at: At, grad: Tensor | Product, by: Rates
     ) -> None:
         """Move ``parameter[at]``, number `place` of all; `grad` is overwritten."""
-        (trials, models), kind = at, OPTIMIZERS[self.name]
+        (trials, models), kind = at, self.kind
         own, weights, moments = by, parameter, self.moments[place]
         if at != (slice(0, len(weights)), slice(0, weights.shape[1])):  # not all of them
             shrink = by.shrink[models if by.shrink.ndim == 1 else at]
@@ -225,9 +221,6 @@ def find_pace(
     return Pace(schedule, float(warmup), epochs)
 
 
-# ---------------------------------------------------------------------- plain steps
-
-
 def _adam(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
     _move(p, g.addcmul_(p, by.decay), moments, by)
 
@@ -249,8 +242,6 @@ def _move(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
 def _sgd(p: Tensor, g: Tensor, _moments: list[Tensor], by: Rates) -> None:
     p.addcmul_(g.addcmul_(p, by.decay), by.size, value=-1)
 
-
-# ---------------------------------------------------------------------- fused steps
 
 _LARGE = 1 << 16  # weights of a model from which torch's own kernel for one model pays
 _LATE = torch.tensor(1e12)  # a step at which Adam's bias corrections are 1: the rates hold them

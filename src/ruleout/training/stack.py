@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +20,6 @@ from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State
 from ruleout.training.grids import Configuration, loss_options
-from ruleout.training.loss_gradient import LossGradient
 from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
 from ruleout.training.optimizers import At, Optimizer, Pace, Product, Rates, rates
 from ruleout.training.watches import Watch, Watcher
@@ -67,9 +68,7 @@ class Run:
     clip: float | None = None  # the largest norm of a gradient
 
 
-class Trained(NamedTuple):
-    """What is left of a stack when it is done, on the CPU."""
-
+class Trained(NamedTuple):  # what is left of a stack, on the CPU
     weights: dict[str, Tensor]  # [T, C, ...]
     history: dict[str, Tensor]  # [T, C, E]
     diverged: Tensor  # [T, C]
@@ -92,8 +91,7 @@ class Stack:
         least = run.size if run.drop_last else run.least
         self.schedule = BatchSchedule(own, run.approach.form, run.size, run.numbers, least)
         self.net = self._build()
-        self.optimizer = Optimizer(run.optimizer)
-        self.optimizer.start(self.net.parameters)
+        self.optimizer = Optimizer(run.optimizer, self.net.parameters)
         self._speed = [
             torch.tensor([one[name] for one in self.grid], dtype=torch.float64)
             for name in ("learning_rate", "weight_decay")
@@ -114,7 +112,9 @@ class Stack:
         self._steps = torch.tensor(self.schedule.steps, device=self.device).unsqueeze(1)
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
-        self._graphs = Graphs(self) if self._capturable() else None
+        resident = self.schedule.resident and run.features.resident
+        capturable = self.device.type == "cuda" and resident and isinstance(self.net, Dense)
+        self._graphs = Graphs(self) if capturable else None
         self._resume()
 
     def _build(self) -> Net:
@@ -122,10 +122,6 @@ class Stack:
         if dense_layers(modules[0]) is not None:
             return dense(modules, len(self.grid), features.width, self.run.numbers)
         return Modules(modules, len(self.grid), len(features.shape or ()), self.run.numbers)
-
-    def _capturable(self) -> bool:
-        resident = self.schedule.resident and self.run.features.resident
-        return self.device.type == "cuda" and resident and isinstance(self.net, Dense)
 
     def _resume(self) -> None:
         start = self.run.start
@@ -138,8 +134,6 @@ class Stack:
         for name, buffer in self.net.buffers.items():
             buffer.copy_(start.weights[name][self.trials[0], self.models.start])
         self.steps_before = np.asarray(start.steps, float)[self.trials]
-
-    # ------------------------------------------------------------------ epochs
 
     def run_epoch(self) -> None:
         self.epoch += 1
@@ -222,24 +216,19 @@ class Stack:
             torch.manual_seed(int(seed.generate_state(1)[0]))
             yield
 
-    # ------------------------------------------------------------------ what is kept
-
     def _note(self) -> None:
         loss = self.total / self._steps
-        first = (self.diverged == 0) & ~loss.isfinite()
-        self.diverged.masked_fill_(first, self.epoch)
+        self.diverged.masked_fill_((self.diverged == 0) & ~loss.isfinite(), self.epoch)
         if self.epoch not in self.run.recorded:
             return
-        self._keep("loss", loss)
+        found = {"loss": loss}
         for watcher in self.watchers:
             for name, (mean, error) in watcher.measure(self.net, self._most()).items():
-                self._keep(name, mean)
-                self._keep(f"{name} error", error)
+                found |= {name: mean, f"{name} error": error}
+        for name, values in found.items():
+            self.history.setdefault(name, []).append(values.clone())
         if self.best is not None:
             self.best.look(self.history)
-
-    def _keep(self, name: str, values: Tensor) -> None:
-        self.history.setdefault(name, []).append(values.clone())
 
     def _most(self) -> int:
         """Return how many rows to measure at once: what fits the cache, or a part of the GPU."""
@@ -252,8 +241,7 @@ class Stack:
 
     @property
     def finished(self) -> bool:
-        lost = self.best is not None and self.best.lost
-        return self.epoch >= self.run.epochs or lost
+        return self.epoch >= self.run.epochs or (self.best is not None and self.best.lost)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all that a checkpoint must hold, by name."""
@@ -268,10 +256,9 @@ class Stack:
     def restore(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
         """Go back to what :meth:`tensors` returned at the end of an epoch."""
         self.epoch = epoch
-        for name in list(tensors):
+        for name, kept in tensors.items():
             if name.startswith("history."):
-                kept = tensors[name].to(self.device)
-                self.history[name.removeprefix("history.")] = list(kept)
+                self.history[name.removeprefix("history.")] = list(kept.to(self.device))
         self.steps_before = tensors["steps"].numpy().copy()
         for name, value in self.tensors().items():
             if not name.startswith("history.") and name != "steps":
@@ -333,9 +320,6 @@ class _Best:
         return {**found, "value": self.value, "best": self.epoch, "waited": self.waited}
 
 
-# ---------------------------------------------------------------------- what trains together
-
-
 class Block(NamedTuple):
     """Models that train together: some trials, and configurations from `start` to `stop`."""
 
@@ -349,10 +333,8 @@ class Block(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All blocks of a run, and how many trials and configurations they hold at most."""
-
-    size: tuple[int, int]
-    blocks: list[Block]
+    size: tuple[int, int]  # trials and configurations of a block, at most
+    blocks: list[Block]  # all of the run
 
 
 def plan(run: Run, stack: int | None, together: bool) -> Plan:
@@ -366,25 +348,16 @@ def plan(run: Run, stack: int | None, together: bool) -> Plan:
         size = (1, 1)
     elif stack is not None:
         size = (trials if stack >= models else 1, min(stack, models))
-    else:
-        size = _size(trials, models, _fitting(run))
-    order = sorted(range(trials), key=lambda t: -_items(run, t))
+    elif (most := _fitting(run)) >= models:  # whole grids may share a block
+        size = (min(trials, most // models), models)
+    else:  # models are spread evenly over blocks
+        size = (1, -(-models // -(-models // most)))
+    pairs = run.approach.form == "pairs-before"
+    items = [int(t.sets.sizes.sum()) if pairs else len(t.sets) for t in run.trials]
+    order = sorted(range(trials), key=lambda t: -items[t])
     rows = [tuple(order[i : i + size[0]]) for i in range(0, trials, size[0])]
     cuts = [(i, min(i + size[1], models)) for i in range(0, models, size[1])]
     return Plan(size, [Block(row, *cut) for row in rows for cut in cuts])
-
-
-def _items(run: Run, trial: int) -> int:
-    sets = run.trials[trial].sets
-    return int(sets.sizes.sum()) if run.approach.form == "pairs-before" else len(sets)
-
-
-def _size(trials: int, models: int, most: int) -> tuple[int, int]:
-    """Spread `models` evenly over blocks of at most `most`; whole grids may share a block."""
-    if most >= models:
-        return min(trials, most // models), models
-    blocks = -(-models // max(1, most))
-    return 1, -(-models // blocks)
 
 
 def _fitting(run: Run) -> int:
@@ -393,9 +366,8 @@ def _fitting(run: Run) -> int:
     weights = sum(p.numel() for p in module.parameters())
     widths = sum(p.shape[0] for p in module.parameters() if p.ndim > 1)
     bytes_each = run.numbers.dtype.itemsize * (5 * weights + 6 * run.size * widths)
-    if run.numbers.device.type == "cuda":
-        return max(1, int(0.7 * room(run.numbers.device)) // bytes_each)
-    return max(1, min(cache_size(), room(run.numbers.device)) // bytes_each)
+    free, cuda = room(run.numbers.device), run.numbers.device.type == "cuda"
+    return max(1, (int(0.7 * free) if cuda else min(cache_size(), free)) // bytes_each)
 
 
 def halves(block: Block) -> list[Block]:
@@ -405,20 +377,15 @@ def halves(block: Block) -> list[Block]:
         return [block._replace(stop=middle), block._replace(start=middle)]
     if len(block.trials) > 1:
         middle = len(block.trials) // 2
-        return [
-            block._replace(trials=block.trials[:middle]),
-            block._replace(trials=block.trials[middle:]),
-        ]
+        parts = block.trials[:middle], block.trials[middle:]
+        return [block._replace(trials=part) for part in parts]
     return []
 
 
 def out_of_memory(error: BaseException) -> bool:
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+    return known or "DefaultCPUAllocator" in str(error)
 
-
-# ---------------------------------------------------------------------- CUDA graphs
 
 _WARM = 3  # steps before a capture, as PyTorch asks for
 
@@ -477,3 +444,71 @@ class Graphs:
         for tensor, copy in zip(held, copies, strict=True):
             tensor.copy_(copy)
         return graph
+
+
+_LONG = 5_000  # steps from which compiling pays
+Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
+_COMPILED: dict[Any, Slope] = {}
+
+
+class LossGradient:
+    """From logits to the losses ``[A, C]`` and the slopes of their sum, for a run of some steps."""
+
+    def __init__(self, approach: Approach, steps: int) -> None:
+        self.approach = approach
+        options = approach.options
+        self.fixed = not any(isinstance(value, Tensor) for value in options.values())
+        self.long = steps >= _LONG
+        self._key = (approach.name, approach.source.function, repr(sorted(options.items())))
+
+    def __call__(
+        self,
+        logits: Tensor,
+        excluded: Tensor,
+        prior: Tensor,
+        weight: Tensor | None,
+        rate: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        extra = {"prior": prior, "weight": weight, "rate": rate}
+        names = tuple(name for name, tensor in extra.items() if tensor is not None)
+        given = (logits, excluded, *(tensor for tensor in extra.values() if tensor is not None))
+        if not (logits.is_cuda and self.long and self.fixed):
+            return self._eager(names, *given)
+        key = (self._key, names, *(_form(tensor) for tensor in given))
+        if key not in _COMPILED:
+            _COMPILED[key] = self._compile(partial(self._eager, names), *given)
+        return _COMPILED[key](*given)
+
+    def _eager(
+        self, names: tuple[str, ...], logits: Tensor, excluded: Tensor, *extra: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            leaf = logits.detach().requires_grad_()
+            given = dict(zip(names, extra, strict=True))
+            loss = self.approach.trusted_loss(leaf, excluded, **given)
+            (slope,) = torch.autograd.grad(loss, leaf, torch.ones_like(loss))
+        return loss.detach(), slope
+
+    def _compile(self, eager: Slope, *given: Tensor) -> Slope:
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                graph = make_fx(eager)(*given)
+                graph = make_fx(torch.func.functionalize(graph))(*given)  # nothing in place
+                fused = torch.compile(graph, dynamic=False, fullgraph=True)
+
+                def quiet(*given: Tensor) -> tuple[Tensor, Tensor]:
+                    with torch.no_grad():
+                        found: tuple[Tensor, Tensor] = fused(*given)
+                    return found
+
+                quiet(*given)
+        except Exception:  # no compiler on this machine, or an operation it does not know
+            return eager
+        return quiet
+
+
+def _form(tensor: Tensor) -> tuple[Any, ...]:
+    return tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device

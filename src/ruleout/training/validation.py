@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,11 @@ def check_features(x: Any, what: str = "x") -> Any:
     else:
         array = x if isinstance(x, np.ndarray) else np.asarray(x)
     if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
-        array = _numbers(x, array)
+        with suppress(TypeError, ValueError):
+            array = np.asarray(x.to_numpy(dtype=float, na_value=np.nan))
     if array.dtype == object and array.ndim == 0:  # a DataLoader, a Dataset, a generator
-        raise InputError(
-            f"{what} is a {type(x).__name__}",
-            "give all rows at once: an array, a tensor, a memory map or a sparse matrix",
-        )
+        remedy = "give all rows at once: an array, a tensor, a memory map or a sparse matrix"
+        raise InputError(f"{what} is a {type(x).__name__}", remedy)
     if array.ndim < 2 or 0 in array.shape[1:]:
         raise InputError(f"{what} has shape {array.shape}", "give rows × features")
     if array.dtype.kind not in "fiub":
@@ -52,13 +52,6 @@ def check_features(x: Any, what: str = "x") -> Any:
         remedy = "fill in or leave out missing values first"
         raise InputError(f"{what} holds {value}", remedy, row=row, column=column)
     return array
-
-
-def _numbers(frame: Any, otherwise: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return np.asarray(frame.to_numpy(dtype=float, na_value=np.nan))
-    except (TypeError, ValueError):
-        return otherwise
 
 
 def first_not_finite(x: Any) -> tuple[int, int, float] | None:
@@ -86,53 +79,39 @@ def first_not_finite(x: Any) -> tuple[int, int, float] | None:
     return None
 
 
-# ---------------------------------------------------------------------- trials
-
-
 def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
     """Return trials over `n` rows, all they hold checked, that know their seed: seed + place."""
     if isinstance(sets, LabelSets):
         sets = [sets]
     if not isinstance(sets, Sequence) or not sets:
-        raise InputError(
-            f"sets is a {type(sets).__name__}", "give LabelSets, or a list of them for trials"
-        )
+        remedy = "give LabelSets, or a list of them for trials"
+        raise InputError(f"sets is a {type(sets).__name__}", remedy)
     trials = [one if isinstance(one, Trial) else Trial(one) for one in sets]
     for number, trial in enumerate(trials):
         _check_trial(trial, n, "" if len(trials) == 1 else f" of trial {number}")
         if trial.sets.classes != trials[0].sets.classes:
-            raise InputError(
-                f"the classes of trial {number} are not those of trial 0",
-                "give all trials the same classes in the same order",
-            )
+            remedy = "give all trials the same classes in the same order"
+            raise InputError(f"the classes of trial {number} are not those of trial 0", remedy)
         if (trial.rate is None) != (trials[0].rate is None):
-            raise InputError(
-                "some trials have rates and some have none", "give rates to all trials or to none"
-            )
-    return [
-        replace(
-            trial,
-            rows=None if trial.rows is None else np.asarray(trial.rows, np.intp),
-            weight=None if trial.weight is None else np.asarray(trial.weight, float),
-            rate=None if trial.rate is None else np.asarray(trial.rate, float),
-            seed=check_seed(seed + place if trial.seed is None else trial.seed),
-        )
-        for place, trial in enumerate(trials)
-    ]
+            remedy = "give rates to all trials or to none"
+            raise InputError("some trials have rates and some have none", remedy)
+    kinds = {"rows": np.intp, "weight": float, "rate": float}
+    for place, trial in enumerate(trials):
+        given = {name: getattr(trial, name) for name in kinds}
+        own = {n: np.asarray(v, kinds[n]) for n, v in given.items() if v is not None}
+        own["seed"] = check_seed(seed + place if trial.seed is None else trial.seed)
+        trials[place] = replace(trial, **own)
+    return trials
 
 
 def _check_trial(trial: Trial, n: int, which: str) -> None:
     if not isinstance(trial.sets, LabelSets):
-        raise InputError(
-            f"the label sets{which} are a {type(trial.sets).__name__}",
-            "make them with ro.LabelSets(excluded, classes)",
-        )
+        problem = f"the label sets{which} are a {type(trial.sets).__name__}"
+        raise InputError(problem, "make them with ro.LabelSets(excluded, classes)")
     count = n if trial.rows is None else len(trial.rows)
     if len(trial.sets) != count:
-        raise InputError(
-            f"x has {count} rows but the label sets{which} have {len(trial.sets)}",
-            "give one set for each row",
-        )
+        problem = f"x has {count} rows but the label sets{which} have {len(trial.sets)}"
+        raise InputError(problem, "give one set for each row")
     if count == 0:
         raise InputError(f"there are no rows{which} to train on", "give at least one")
     if not trial.sets.sizes.any():
@@ -146,10 +125,8 @@ def _check_trial(trial: Trial, n: int, which: str) -> None:
     if trial.weight is not None:
         weight = _per_row(trial.weight, count, f"weights{which}")
         if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-            raise InputError(
-                f"the weights{which} are negative, not finite or all zero",
-                "give numbers above zero",
-            )
+            problem = f"the weights{which} are negative, not finite or all zero"
+            raise InputError(problem, "give numbers above zero")
     if trial.rate is not None:
         check_rate(trial.rate, count, which)
 
@@ -162,19 +139,13 @@ def _per_row(values: Any, count: int, what: str) -> NDArray[np.float64]:
 
 
 def check_rate(rate: Any, count: int, which: str = "") -> None:
-    """Raise unless there is a probability below 1 for each row."""
     found = _per_row(rate, count, f"rates{which}")
     if not ((found >= 0) & (found < 1)).all():
-        raise InputError(
-            f"the rates{which} are not probabilities below 1", "take them from answers.per_item()"
-        )
-
-
-# ---------------------------------------------------------------------- arguments
+        remedy = "take them from answers.per_item()"
+        raise InputError(f"the rates{which} are not probabilities below 1", remedy)
 
 
 def check_seed(seed: Any) -> int:
-    """Return the seed, if it is a whole number that torch can take."""
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
     if not whole or not 0 <= seed < 1 << 63:
         raise ValueError(f"a seed must be a whole number, zero or above, not {brief(seed)}")
@@ -182,7 +153,6 @@ def check_seed(seed: Any) -> int:
 
 
 def check_counts(**counts: int) -> None:
-    """Raise where a count is not a whole number of at least 1."""
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, not {brief(value)}")
@@ -201,12 +171,10 @@ def check_monitor(stopping: Stopping | None, watch: Mapping[str, Watch]) -> None
 
 
 def check_start(run: Run) -> None:
-    """Raise where a run cannot go on from what it was given."""
     start, trials, models = run.start, len(run.trials), len(run.grid)
     if start is None:
-        raise ValueError(
-            "start kept nothing to go on from; fit with moments=True, without stopping"
-        )
+        say = "start kept nothing to go on from; fit with moments=True, without stopping"
+        raise ValueError(say)
     if start.shape != (trials, models):
         raise ValueError(
             f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "

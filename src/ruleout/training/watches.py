@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
@@ -66,30 +67,25 @@ class Watcher:
         self.targets, self.rows, self.rates = (self._of(value, trials) for value in given)
         self.measures = dict(watch.measures or {"accuracy": hits})
         self._known: dict[int, list[Tensor]] = {}
-        self._check(watch)
-
-    def _check(self, watch: Watch) -> None:
         if watch.measures is None and isinstance(self.targets[0], LabelSets):
             raise ValueError(
-                f"watch {self.name!r} holds label sets but no measures; "
+                f"watch {name!r} holds label sets but no measures; "
                 'give measures={"accuracy": ro.criterion("accuracy").values}'
             )
         self.targets = [self._checked(target) for target in self.targets]
         for target, chosen, rate in zip(self.targets, self.rows, self.rates, strict=True):
-            self._check_rows(chosen)
+            if chosen is not None:
+                say = "names rows that are not there"
+                self._check_places(np.asarray(chosen), "iu", rows.n, say)
             if rate is not None:
-                check_rate(rate, len(target), f" of watch {self.name!r}")
-            count = self.features.n if chosen is None else len(chosen)
+                check_rate(rate, len(target), f" of watch {name!r}")
+            count = rows.n if chosen is None else len(chosen)
             if len(target) != count or count == 0:
-                raise InputError(
-                    f"watch {self.name!r} has {count} rows but {len(target)} targets",
-                    "give one target for each row, and at least one row",
-                )
+                problem = f"watch {name!r} has {count} rows but {len(target)} targets"
+                raise InputError(problem, "give one target for each row, and at least one row")
         if len({len(target) for target in self.targets}) > 1:
-            raise InputError(
-                f"the trials of watch {self.name!r} differ in length",
-                "give every trial the same number of rows",
-            )
+            remedy = "give every trial the same number of rows"
+            raise InputError(f"the trials of watch {name!r} differ in length", remedy)
 
     def _of(self, given: Any, trials: Sequence[int]) -> list[Any]:
         """Return what was given for each trial; a list of lists or arrays holds one for each."""
@@ -97,39 +93,27 @@ class Watcher:
         if not listed or not hasattr(given[0], "__len__") or isinstance(given[0], str):
             return [given for _ in trials]
         if max(trials) >= len(given):
-            raise InputError(
-                f"watch {self.name!r} lists {len(given)} trials", "give one entry for each trial"
-            )
+            problem = f"watch {self.name!r} lists {len(given)} trials"
+            raise InputError(problem, "give one entry for each trial")
         return [given[t] for t in trials]
 
     def _checked(self, target: Any) -> Any:
         """Return label sets of the same classes, or labels as positions among them."""
         if isinstance(target, LabelSets):
             if target.classes != self.classes:
-                raise InputError(
-                    f"the classes of watch {self.name!r} are not those of the training data",
-                    "give the same classes in the same order",
-                )
+                problem = f"the classes of watch {self.name!r} are not those of the training data"
+                raise InputError(problem, "give the same classes in the same order")
             return target
-        labels, k = np.asarray(target), len(self.classes)
-        if labels.dtype.kind not in "iub" or (
-            labels.size and not 0 <= labels.min() <= labels.max() < k
-        ):
-            raise InputError(
-                f"watch {self.name!r} holds labels that are not positions of classes",
-                f"give whole numbers from 0 to {k - 1}",
-            )
+        labels, say = np.asarray(target), "holds labels that are not positions of classes"
+        self._check_places(labels, "iub", len(self.classes), say)
         return labels
 
-    def _check_rows(self, chosen: Any) -> None:
-        if chosen is None:
-            return
-        rows, n = np.asarray(chosen), self.features.n
-        if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < n):
-            raise InputError(
-                f"watch {self.name!r} names rows that are not there",
-                f"give whole numbers from 0 to {n - 1}",
-            )
+    def _check_places(self, found: NDArray[Any], kinds: str, n: int, say: str) -> None:
+        if found.dtype.kind not in kinds or (
+            found.size and not 0 <= found.min() <= found.max() < n
+        ):
+            remedy = f"give whole numbers from 0 to {n - 1}"
+            raise InputError(f"watch {self.name!r} {say}", remedy)
 
     def measure(self, net: Net, most: int) -> dict[str, tuple[Tensor, Tensor]]:
         """Return for each measure the mean ``[T, C]`` and its standard error."""
@@ -156,10 +140,7 @@ class Watcher:
         return self.features.take(torch.from_numpy(np.stack(rows)).to(self.features.device))
 
     def _target(self, piece: slice, logits: Tensor) -> list[Tensor]:
-        """Return what is known about the rows: ``[T, 1, n, k]`` of 0 and 1, or ``[T, 1, n]``.
-
-        The rates ``[T, 1, n]`` follow, where there are any.
-        """
+        """Return ``[T, 1, n, k]`` of 0 and 1, or labels ``[T, 1, n]``; then rates, if any."""
         if piece.start in self._known:
             return self._known[piece.start]
         alike = all(target is self.targets[0] for target in self.targets)
@@ -196,8 +177,6 @@ def features_of(name: str, watch: Watch, like: Features) -> Features:
     x = check_features(watch.x, f"x of watch {name!r}")
     made = Features(x, like.shape, like.numbers)
     if made.d != like.d:
-        raise InputError(
-            f"x of watch {name!r} has {made.d} features, the training data {like.d}",
-            "give the same features in the same order",
-        )
+        problem = f"x of watch {name!r} has {made.d} features, the training data {like.d}"
+        raise InputError(problem, "give the same features in the same order")
     return made
