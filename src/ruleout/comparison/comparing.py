@@ -21,9 +21,8 @@ from ruleout.labels.errors import brief
 from ruleout.methods import PAPER, Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
-from ruleout.selection import Criterion, DivergedError, refit_chosen, search
+from ruleout.selection import Criterion, DivergedError, Rule, refit_chosen, search
 from ruleout.selection import criterion as find_criterion
-from ruleout.selection.grid_search import Rule
 from ruleout.training import GridFit, Trial, configurations
 from ruleout.training.grids import Configuration, Grid
 from ruleout.training.nets import warn_of_clpl

@@ -35,11 +35,9 @@ class Loss:
           through the unbiased estimator;
         - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled
           out, used through a decomposition.
-    family
-        The group of rows in a table. A single-label loss of the family ``"decomposed"`` appears in
-        the paper's groups ``before-shuffle`` and ``after-shuffle``.
-    paper
-        Where it was published.
+    family, paper
+        The group of rows in a table, and where it was published. A single-label loss of the family
+        ``"decomposed"`` appears in the groups ``before-shuffle`` and ``after-shuffle``.
     function, options
         The mathematics, and values for its keyword arguments.
     one
@@ -61,11 +59,9 @@ class Loss:
         """Compare names, functions and options, which may be arrays."""
         if not isinstance(other, Loss):
             return NotImplemented
-        alike = (self.name, self.function) == (other.name, other.function)
         own, its = self.options, other.options
-        return (
-            alike and own.keys() == its.keys() and all(np.array_equal(own[k], its[k]) for k in own)
-        )
+        alike = (self.name, self.function, own.keys()) == (other.name, other.function, its.keys())
+        return alike and all(np.array_equal(own[key], its[key]) for key in own)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -242,17 +238,14 @@ def rates_of(rate: Any, logits: Tensor) -> Tensor:
 
 
 def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
-    """Check the shapes; bring `excluded` to 0 and 1 in the dtype and on the device of `logits`.
-
-    Leading dimensions of either are shared by both.
-    """
+    """Check the shapes; bring `excluded` to 0 and 1, like `logits`; both share what leads."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise TypeError("logits must be a floating-point torch tensor [..., B, k]")
     if excluded is None:
         raise TypeError("this loss needs excluded: [..., B, k], 1 where a class was ruled out")
     mask = excluded
     if not isinstance(mask, Tensor):
-        array = np.asarray(excluded)
+        array = np.asarray(mask)
         if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
             raise ValueError(_NOT_BINARY)
         mask = torch.from_numpy(array.astype(np.bool_))

@@ -3,14 +3,384 @@
 The room is called `methods` because ``ruleout.approaches`` is the function that lists them.
 """
 
-from ruleout.methods.approach_table import (
-    PAPER,
-    Approach,
-    Rule,
-    approach,
-    approaches,
-    forget_rule,
-    register_rule,
-)
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from ruleout import losses
+from ruleout.labels.errors import nearest
+from ruleout.losses.functions import cce
+from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
 
 __all__ = ["PAPER", "Approach", "Rule", "approach", "approaches", "forget_rule", "register_rule"]
+
+
+Form: TypeAlias = Literal["whole", "pairs-before", "pairs-after"]
+
+_PAIRS = ("ga", "nn", "free", "pc", "forward")
+
+#: The eighteen rows of the paper's tables.
+PAPER = (
+    *("log", "exp", "mae", "mse", "gce", "phuber", "cce"),
+    *(f"{name}-before" for name in _PAIRS),
+    *(f"{name}-after" for name in _PAIRS),
+    "clpl",
+)
+
+# ---------------------------------------------------------------------- batch rules
+
+
+@dataclass(frozen=True)
+class Rule:
+    r"""A rule that corrects the loss of a whole batch: FREE, NN and GA of Ishida et al. 2019.
+
+    With :math:`m_c` the mean of :math:`-\log p` over the pairs (x, c) and :math:`\bar\pi_c` the
+    share of label c, the risk splits into one part per *ordinary* class j,
+
+    .. math:: L_j = \sum_c \bar\pi_c m_c[j] - (k-1) \bar\pi_j m_j[j],
+
+    or into one part per *ruled-out* class c, :math:`V_c = \bar\pi_c (\sum_j m_c[j] - (k-1)
+    m_c[c])`. Both sum to the same risk. NN and GA differ in which parts they correct. A class that
+    is absent from the batch has :math:`m_c = 0` and stays out.
+
+    Attributes
+    ----------
+    name, label, family, paper
+        As of a :class:`~ruleout.losses.Loss`; the rows are ``name-before`` and ``name-after``.
+    function
+        ``(logits, excluded, prior, weight) → [...]``: one number per stacked model. `excluded`
+        ``[..., B, k]`` is 0 and 1 in the dtype of the logits, `prior` ``[..., k]`` the shares of
+        the labels, or None, `weight` ``[..., B]`` that of the rows, or None. Leading dimensions are
+        those of the stacked models: no Python ``if`` on a tensor.
+    """
+
+    name: str
+    label: str
+    family: str
+    paper: str
+    function: Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+
+    def __reduce__(self) -> Any:
+        return _rule, (self.name,)
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def _rule(name: str) -> Rule:
+    return _RULES[name]
+
+
+def register_rule(
+    name: str, *, paper: str, label: str | None = None, family: str = "decomposed"
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Enter a batch rule (see :class:`Rule`); its function is returned unchanged.
+
+    Examples
+    --------
+    >>> @register_rule("log-mean", paper="this example")
+    ... def log_mean(logits, excluded, prior, weight):
+    ...     return (excluded * logits.log_softmax(-1)).mean((-2, -1))
+    >>> approach("log-mean-after").form
+    'pairs-after'
+    >>> forget_rule("log-mean")
+    """
+    if name in _RULES or (name != "free" and name in losses.names()):  # FREE is also Eq. 3
+        raise ValueError(f"{name!r} is registered already; choose another name")
+
+    def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        _RULES[name] = Rule(name, label or name.upper(), family, paper, function)
+        return function
+
+    return enter
+
+
+def forget_rule(name: str) -> None:
+    """Take a batch rule out of the registry."""
+    del _RULES[name]
+
+
+class _Batch(NamedTuple):
+    loss: Tensor  # [..., B, k]: -log p
+    pairs: Tensor  # [..., B, k]: the weight of each pair, 0 where a class was not ruled out
+    counts: Tensor  # [..., k]: pairs per ruled-out class
+    inverse: Tensor  # [..., k]: 1 / counts, 0 for an absent class
+    prior: Tensor  # [..., k]: shares of the labels
+
+
+def _corrected(
+    logits: Tensor,
+    excluded: Tensor,
+    prior: Tensor | None,
+    weight: Tensor | None,
+    *,
+    split: Callable[[_Batch], Tensor],
+    correct: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
+    counts = pairs.sum(-2)
+    tiny = torch.finfo(logits.dtype).tiny
+    inverse = (counts > 0) / counts.clamp(min=tiny)
+    if prior is None:
+        prior = counts / counts.sum(-1, keepdim=True).clamp(min=tiny)
+    return correct(split(_Batch(cce(logits), pairs, counts, inverse, prior)), counts)
+
+
+def _by_ordinary(b: _Batch) -> Tensor:
+    """Split the risk by ordinary class j, the form of the theorem (and of the code since 2022)."""
+    return _parts(b, b.pairs * (b.prior * b.inverse).unsqueeze(-2))
+
+
+def _by_ordinary_2019(b: _Batch) -> Tensor:
+    """Split it as the code of 2019–2022 did: the prior of j in place of that of c."""
+    return b.prior * _parts(b, b.pairs * b.inverse.unsqueeze(-2))
+
+
+def _parts(b: _Batch, own: Tensor) -> Tensor:
+    """Weigh each loss once: with two classes a part is then never negative by rounding."""
+    k = b.loss.shape[-1]
+    return ((own.sum(-1, keepdim=True) - (k - 1) * own) * b.loss).sum(-2)
+
+
+def _by_excluded(b: _Batch) -> Tensor:
+    """Split it by ruled-out class c."""
+    k = b.loss.shape[-1]
+    free = b.loss.sum(-1, keepdim=True) - (k - 1) * b.loss
+    return b.prior * b.inverse * (b.pairs * free).sum(-2)
+
+
+def _free(parts: Tensor, _counts: Tensor) -> Tensor:
+    return parts.sum(-1)
+
+
+def _nn(parts: Tensor, _counts: Tensor) -> Tensor:
+    return parts.clamp(min=0).sum(-1)
+
+
+def _ga(parts: Tensor, counts: Tensor) -> Tensor:
+    """Descend while all parts are non-negative, else ascend on the negative ones.
+
+    A part that is zero by the formula (at s = k-1, say) comes out as plus or minus a few units in
+    the last place; such a part is not negative.
+    """
+    scaled = counts * parts
+    rounding = 32 * torch.finfo(parts.dtype).eps * scaled.abs().amax(-1)
+    ascend = -scaled.clamp(max=0).sum(-1)
+    return torch.where(scaled.amin(-1) < -rounding, ascend, parts.sum(-1))
+
+
+_ISHIDA = "Ishida et al. 2019"
+for _suffix, _label, _paper, _split in (
+    ("", "", _ISHIDA, _by_ordinary),
+    ("-2019", " (2019)", f"{_ISHIDA}, code of 2019–2022", _by_ordinary_2019),
+    ("-by-excluded", " (by excluded)", f"{_ISHIDA}, corrected per ruled-out class", _by_excluded),
+):
+    for _name, _correct in (("ga", _ga), ("nn", _nn), ("free", _free)):
+        if (_name, _suffix) != ("free", "-by-excluded"):  # which would be FREE again
+            register_rule(f"{_name}{_suffix}", paper=_paper, label=f"{_name.upper()}{_label}")(
+                partial(_corrected, split=_split, correct=_correct)
+            )
+
+# ---------------------------------------------------------------------- approaches
+
+
+@dataclass(frozen=True)
+class Approach:
+    """A row of the table.
+
+    Attributes
+    ----------
+    name, label
+        The name in code, such as ``"ga-before"``, and in the paper's tables, such as ``"GA"``.
+    family, paper
+        The group of rows: ``upper-bound``, ``bounded``, ``unbounded``, ``before-shuffle``,
+        ``after-shuffle``, ``partial-label``; and where it was published.
+    form
+        How batches are made. ``whole``: examples with their sets. ``pairs-before``: the training
+        set is decomposed into pairs (x, ruled-out class), then shuffled. ``pairs-after``: examples
+        are shuffled, and the batch is decomposed.
+    source
+        The loss, or the rule for a whole batch.
+    """
+
+    name: str
+    label: str
+    family: str
+    form: Form
+    paper: str
+    source: Loss | Rule
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The values that were given for options of the loss."""
+        return dict(self.source.options) if isinstance(self.source, Loss) else {}
+
+    @property
+    def option_names(self) -> list[str]:
+        return self.source.option_names if isinstance(self.source, Loss) else []
+
+    def with_options(self, **options: Any) -> Approach:
+        """Return the approach with further options of its loss; those it has stay."""
+        if not options:
+            return self
+        if isinstance(self.source, Rule):
+            raise ValueError(f"approach {self.name!r} has no options")
+        return replace(self, source=self.source.with_options(**options))
+
+    def named(self, name: str, label: str | None = None) -> Approach:
+        """Return the approach under another name, to compare it with itself under other options.
+
+        >>> approach("gce", q=0.3).named("gce-0.3", "GCE (q = 0.3)").label
+        'GCE (q = 0.3)'
+        """
+        return replace(self, name=name, label=label or name)
+
+    @property
+    def takes_rate(self) -> bool:
+        """Whether the approach can learn from every answer, given the rate of each row."""
+        return isinstance(self.source, Loss) and self.source.takes_rate
+
+    def check_rate(self) -> None:
+        """Raise, naming those that can, where the approach cannot learn from every answer."""
+        if not self.takes_rate:
+            able = ", ".join(name for name, row in _table().items() if row.takes_rate)
+            raise ValueError(f"approach {self.name!r} cannot learn from every answer; use {able}")
+
+    def batch_loss(
+        self,
+        logits: Tensor,
+        excluded: Any,
+        *,
+        prior: Any = None,
+        weight: Any = None,
+        rate: Any = None,
+    ) -> Tensor:
+        """Return the scalar whose gradient training follows, one per stacked model: ``[...]``.
+
+        A weighted mean over rows, or over pairs, unless a batch rule says otherwise.
+
+        Parameters
+        ----------
+        logits
+            ``[..., B, k]``.
+        excluded
+            ``[..., B, k]``: 1 where a class was ruled out, not in all of a row. With
+            ``pairs-before`` each row carries exactly one. Tensors on a GPU are trusted.
+        prior
+            ``[..., k]``: the shares of the ruled-out classes in the whole training set
+            (:attr:`ruleout.LabelSets.shares`), read by FREE, NN and GA. None: the shares of this
+            batch. Always hand it in when training GA, which otherwise learns the reverse. Arrays
+            are checked, tensors are trusted.
+        weight
+            ``[..., B]``: weights of the rows, not negative. A weight of 2 counts as the row twice,
+            and a row that rules nothing out does not count.
+        rate
+            ``[..., B]``: how likely a wrong class stays possible in each row, for sets that answers
+            made (:meth:`ruleout.Answers.per_item`). None: as in sets drawn at random, 1 - s/(k-1).
+            Approaches over pairs, and CLPL, have no place for it.
+
+        Examples
+        --------
+        >>> import torch
+        >>> logits = torch.zeros(2, 4)
+        >>> excluded = torch.tensor([[1, 1, 0, 0], [1, 0, 0, 0]])
+        >>> approach("log").batch_loss(logits, excluded)
+        tensor(0.9514)
+        """
+        scores, mask = as_tensors(logits, excluded)
+        check_excluded(mask, self.form == "pairs-before")
+        shares = None if prior is None else to_lead(prior, scores, -1, "prior")
+        if shares is not None and not isinstance(prior, Tensor):
+            off = (shares.sum(-1) - 1).abs() > 1e-3
+            if off.any() or (shares < 0).any():
+                raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
+        weights = None if weight is None else to_lead(weight, scores, -2, "weight")
+        if rate is not None:
+            self.check_rate()
+            rate = rates_of(rate, scores)
+        return self.trusted_loss(scores, mask, shares, weights, rate)
+
+    def trusted_loss(
+        self,
+        logits: Tensor,
+        excluded: Tensor,
+        prior: Tensor | None = None,
+        weight: Tensor | None = None,
+        rate: Tensor | None = None,
+    ) -> Tensor:
+        """Return :meth:`batch_loss` of tensors that all fit, without a look at them."""
+        source = self.source
+        if isinstance(source, Rule):
+            return source.function(logits, excluded, prior, weight)
+        if self.form == "whole" or (source.one is not None and self.form == "pairs-before"):
+            says = excluded.amax(-1)  # a row that rules nothing out says nothing
+            values = source.per_example(logits, excluded, rate)
+            return _mean(values, says if weight is None else says * weight, (-1,))
+        pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
+        return _mean(source.matrix(logits), pairs, (-2, -1))
+
+
+def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
+    """Take the weighted mean over the last dimensions; 0 where nothing has weight."""
+    tiny = torch.finfo(values.dtype).tiny
+    return (weight * values).sum(over) / weight.sum(over).clamp(min=tiny)
+
+
+def _rows_of(source: Loss | Rule) -> Iterator[Approach]:
+    name, label, family, paper = source.name, source.label, source.family, source.paper
+    if isinstance(source, Loss) and source.kind != "single":
+        yield Approach(name, label, family, "whole", paper, source)
+    elif isinstance(source, Loss) and name in _RULES:
+        if name != "free":  # the loss FREE is Eq. 3 for one example, the rule is the row
+            raise ValueError(f"{name!r} is the name of a batch rule; rename your loss")
+    else:
+        for form in ("before", "after"):
+            group = f"{form}-shuffle" if family == "decomposed" else family
+            yield Approach(f"{name}-{form}", label, group, f"pairs-{form}", paper, source)  # type: ignore[arg-type]
+
+
+def _table() -> dict[str, Approach]:
+    sources: list[Loss | Rule] = [*_RULES.values(), *map(losses.get, losses.names())]
+    rows = {row.name: row for source in sources for row in _rows_of(source)}
+    return {name: rows.pop(name) for name in PAPER} | rows
+
+
+def approaches(family: str | None = None) -> list[str]:
+    """Return the names of all approaches, the eighteen of the paper first.
+
+    >>> approaches(family="upper-bound")
+    ['log', 'exp', 'log-text', 'exp-text']
+    """
+    table = _table()
+    known = {row.family for row in table.values()}
+    if family is not None and family not in known:
+        say = f"the families are {', '.join(sorted(known))}"
+        raise ValueError(f"unknown family {family!r}; {nearest(family, known, say)}")
+    return [name for name, row in table.items() if family in (None, row.family)]
+
+
+def approach(name: str | Approach, **options: Any) -> Approach:
+    """Return the approach of that name; `options` go to its loss.
+
+    An approach is returned as it is, or with further options.
+
+    >>> approach("ga-before").form
+    'pairs-before'
+    >>> approach("gce", q=0.5).name
+    'gce'
+    """
+    if isinstance(name, Approach):
+        return name.with_options(**options)
+    table = _table()
+    if name not in table:
+        say = nearest(name, table, f"the approaches are {', '.join(table)}")
+        if f"{name.lower()}-before" in table:
+            say = f"did you mean '{name.lower()}-before' or '{name.lower()}-after'?"
+        raise ValueError(f"unknown approach {name!r}; {say}")
+    return table[name].with_options(**options)

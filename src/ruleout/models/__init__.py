@@ -63,12 +63,10 @@ class _Basic(nn.Module):
             _conv(outside, outside),
             nn.BatchNorm2d(outside),
         )
-        same = stride == 1 and inside == outside
-        self.shortcut: nn.Module = (
-            nn.Identity()
-            if same
-            else nn.Sequential(_conv(inside, outside, 1, stride), nn.BatchNorm2d(outside))
-        )
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inside != outside:
+            projection = _conv(inside, outside, 1, stride)
+            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(self.body(x) + self.shortcut(x))
@@ -161,10 +159,8 @@ def build(
         module: each model is then a copy of it, whatever the seed.
     shape
         The shape of one example, ``(64,)`` or ``(3, 32, 32)``; a number means a flat one.
-    classes
-        The number of classes.
     seed
-        Seed of the first weights. The global random state is left as it was.
+        Of the first weights. The global random state is left as it was.
     options
         Handed to the model, for example ``hidden=(300, 100)``.
 

@@ -1,17 +1,23 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
-from ruleout.selection.grid_search import (
-    Criterion,
-    DivergedError,
-    Estimate,
-    Search,
-    choose,
-    criterion,
-    refit_chosen,
-    search,
-    set_aside,
-    split,
-)
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from ruleout import losses
+from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
+from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
+from ruleout.training.validation import as_trials
 
 __all__ = [
     "Criterion",
@@ -25,3 +31,349 @@ __all__ = [
     "set_aside",
     "split",
 ]
+
+
+class Estimate(NamedTuple):
+    """An estimate and its standard error, one per stacked model."""
+
+    estimate: Tensor  #: ``[...]``
+    standard_error: Tensor  #: ``[...]``, infinite for fewer than two rows
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A mean over rows of held-out logits and what was ruled out there.
+
+    Its `name` is ``accuracy``, ``consistency`` or ``risk``; `higher_is_better` says which end of
+    the scale to choose.
+    """
+
+    name: str
+    higher_is_better: bool
+    values: Callable[..., Tensor]
+
+    def __call__(self, logits: Tensor, excluded: Any, rate: Any = None) -> Estimate:
+        """Return the mean and its standard error.
+
+        `excluded` is 1 where a class was ruled out, ``[..., n, k]`` like the logits; a row that
+        rules nothing out does not count, and there is no place for true labels. `rate`,
+        ``[..., n]``, is how likely a wrong class stays possible in each row, for sets that answers
+        made (:meth:`ruleout.Answers.per_item`); None: as in sets drawn at random.
+
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+        >>> found = criterion("accuracy")(logits, torch.tensor([[0, 1, 1], [0, 1, 1]]))
+        >>> found.estimate, found.standard_error
+        (tensor(0.5000), tensor(0.5000))
+        """
+        scores, mask = as_tensors(logits, excluded)
+        check_excluded(mask)
+        says = mask.amax(-1)
+        known = (mask,) if rate is None else (mask, rates_of(rate, scores))
+        values = self.values(scores, *known)
+        n = says.sum(-1)
+        mean = (says * values).sum(-1) / n
+        spread = (says * (values - mean.unsqueeze(-1)).square()).sum(-1)
+        error = (spread / (n * (n - 1).clamp(min=1))).sqrt()
+        return Estimate(mean, torch.where(n > 1, error, torch.inf))
+
+
+def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    wrong = losses.zero_one(logits)
+    if rate is None:  # equal to what follows but for rounding, on which kept results rest
+        return 1 - losses.unbiased(wrong, excluded)
+    # Of answers the hits vary less than the errors: only the predicted class enters.
+    return losses.unbiased(1 - wrong, excluded, rate)
+
+
+def _consistency(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    del rate  # a share of predictions, whatever was to be expected
+    predicted = 1 - losses.zero_one(logits)
+    return 1 - (predicted * excluded).sum(-1)
+
+
+def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
+    r"""Return a criterion that judges models without true labels.
+
+    Parameters
+    ----------
+    name
+        - ``"accuracy"``: :math:`1 - \frac1n \sum_i \frac{k-1}{s_i} 1(\hat y_i \in \bar Y_i)`, an
+          unbiased estimate of the ordinary accuracy (the 0-1 loss in Eq. 10). Single values can
+          lie below 0, since a wrong prediction that was ruled out stands for those that were not.
+          With rates q of answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`.
+        - ``"consistency"``: the share of predictions that were not ruled out. Not an accuracy: a
+          random guess scores high when few classes are ruled out.
+        - ``"risk"``: the mean of a loss, by default the unbiased estimate of cross entropy. Any
+          loss that reads whole sets can be named; lower is better.
+    loss, options
+        For ``"risk"``: the loss and its options.
+
+    Examples
+    --------
+    >>> criterion("risk", loss="gce", q=0.5).higher_is_better
+    False
+    """
+    if name == "accuracy":
+        return Criterion(name, True, _accuracy)
+    if name == "consistency":
+        return Criterion(name, True, _consistency)
+    if name != "risk":
+        known = ("accuracy", "consistency", "risk")
+        say = f"the criteria are {', '.join(known)}"
+        raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
+    chosen = losses.get(loss, **options)
+    if chosen.kind == "single":
+        raise ValueError(f"loss {loss!r} reads single labels; name one that reads whole sets")
+    return Criterion(name, False, chosen.per_example)
+
+
+_criterion = criterion  # where an argument has that name
+
+
+Rule: TypeAlias = Literal["best", "one-standard-error"]
+
+
+class DivergedError(InputError):
+    """No configuration has a finite estimate: all of them diverged."""
+
+
+def split(n: int, share: float = 0.1, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Set some rows aside at random.
+
+    Of `n` rows the `share` is rounded up, at least one and not all. Returns the numbers of the rows
+    kept and of those set aside, in order.
+
+    >>> kept, aside = split(25, 0.1, seed=0)
+    >>> len(kept), len(aside)
+    (22, 3)
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"the share to set aside must lie between 0 and 1, not {brief(share)}")
+    if n < 2:
+        raise InputError(f"{n} row cannot be split", "give at least two rows")
+    count = min(n - 1, max(1, int(np.ceil(round(n * share, 9)))))
+    order = np.random.default_rng([seed, 0]).permutation(n)
+    return np.sort(order[count:]), np.sort(order[:count])
+
+
+def choose(
+    estimates: ArrayLike,
+    errors: ArrayLike | None = None,
+    *,
+    higher_is_better: bool = True,
+    rule: Rule = "best",
+    configurations: Sequence[Mapping[str, Any]] | None = None,
+) -> int:
+    """Return the number of the configuration to take.
+
+    Parameters
+    ----------
+    estimates
+        ``[C]``, or ``[T, C]`` of several trials, whose mean decides. A configuration with an
+        estimate that is not finite (it diverged) is never taken.
+    errors, configurations
+        Standard errors of the same shape, and what the configurations are; both are needed by
+        ``"one-standard-error"``.
+    higher_is_better
+        As the criterion says.
+    rule
+        ``"best"``, or ``"one-standard-error"``: of all configurations within one standard error of
+        the best, the one with the strongest weight decay, then the smallest learning rate.
+
+    Examples
+    --------
+    >>> choose([0.71, 0.80, 0.79])
+    1
+    >>> grid = [{"learning_rate": 0.1, "weight_decay": w} for w in (0.0, 0.01, 0.1)]
+    >>> choose([0.71, 0.80, 0.79], [0.02] * 3, rule="one-standard-error", configurations=grid)
+    2
+    """
+    table = np.atleast_2d(np.asarray(estimates, float))
+    scores = table.mean(0) if higher_is_better else -table.mean(0)
+    if not np.isfinite(scores).any():
+        raise DivergedError("no configuration has a finite estimate", "try smaller learning rates")
+    scores = np.where(np.isfinite(scores), scores, -np.inf)
+    best = int(np.argmax(scores))
+    if rule == "best":
+        return best
+    if rule != "one-standard-error":
+        raise ValueError(f"unknown rule {brief(rule)}; say 'best' or 'one-standard-error'")
+    if errors is None or configurations is None:
+        raise ValueError("the one-standard-error rule needs errors and configurations")
+    spread = np.atleast_2d(np.asarray(errors, float))
+    error = float(np.sqrt(np.square(spread[:, best]).sum())) / len(spread)
+    near = np.flatnonzero(np.isfinite(scores) & (scores >= scores[best] - error))
+
+    def simplicity(c: int) -> tuple[float, float, float]:
+        one = configurations[c]
+        return float(one["weight_decay"]), -float(one["learning_rate"]), float(scores[c])
+
+    return max(near.tolist(), key=simplicity)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Search:
+    """What a search found.
+
+    Attributes
+    ----------
+    grid, criterion
+        The whole grid, trained on the rows that were not set aside, and what chose.
+    estimates, errors
+        ``[T, C]``: the criterion on the rows set aside, and its standard errors.
+    chosen
+        ``[T]``: the number of the configuration of each trial; all the same unless every trial
+        chose for itself.
+    final
+        The chosen configuration trained on all rows, ``[T, 1]``; None without refit.
+    """
+
+    grid: GridFit
+    criterion: Criterion
+    estimates: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    chosen: NDArray[np.intp]
+    final: GridFit | None
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The chosen configuration (of the first trial)."""
+        return self.grid.configurations[int(self.chosen[0])]
+
+    @property
+    def estimate(self) -> tuple[float, float]:
+        """The criterion of what was chosen, mean over trials, and its standard error.
+
+        The rows set aside chose it, so it is a little too good.
+        """
+        trials = np.arange(len(self.chosen))
+        errors = self.errors[trials, self.chosen]
+        mean = float(self.estimates[trials, self.chosen].mean())
+        return mean, float(np.sqrt(np.square(errors).sum()) / len(errors))
+
+    def __repr__(self) -> str:
+        mean, error = self.estimate
+        return f"Search({self.configuration}, {self.criterion.name} {mean:.4f} ± {error:.4f})"
+
+
+def search(
+    x: Any,
+    sets: LabelSets | Sequence[LabelSets | Trial],
+    *,
+    criterion: str | Criterion = "accuracy",
+    share: float = 0.1,
+    rule: Rule = "best",
+    per_trial: bool = False,
+    average: int = 1,
+    patience: int | None = None,
+    refit: bool = True,
+    seed: int = 0,
+    watch: Mapping[str, Watch] | None = None,
+    progress: Progress | None = None,
+    refit_progress: Progress | None = None,
+    **options: Any,
+) -> Search:
+    """Choose a configuration without true labels, then train it on all rows.
+
+    Parameters
+    ----------
+    x, sets
+        As for :func:`ruleout.fit_grid`.
+    criterion, rule
+        A name, or what :func:`ruleout.criterion` returns; for the rule see :func:`choose`.
+    share
+        How many rows are set aside to choose on; they keep what was ruled out there.
+    per_trial
+        Let every trial choose for itself; otherwise the mean over the trials decides.
+    average
+        Average the criterion over the last so many kept epochs.
+    patience
+        Stop a configuration after so many kept epochs without a better value of the criterion; the
+        epoch of its best value then counts, also for the refit.
+    refit, watch
+        Train the choice again, on all rows; the watches are measured in both trainings.
+    seed
+        Of the split, the first weights and the batch order; trial t takes seed + t.
+    progress, refit_progress
+        Called with (epochs done, epochs in all) of the grid, and of the refit; where the second is
+        not given, the first is called for both.
+    options
+        For :func:`ruleout.fit_grid`: approach, model, grid, epochs, device, ...
+
+    Examples
+    --------
+    >>> import ruleout as ro
+    >>> x, y = ro.datasets.load("digits").train
+    >>> sets = ro.draw(y, classes=10, seed=0)
+    >>> found = search(x, sets, grid={"learning_rate": [1e-1, 1e-4]}, epochs=5)
+    >>> found.configuration
+    {'learning_rate': 0.1, 'weight_decay': 1e-05}
+    """
+    judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
+    trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
+    parts = [set_aside(trial, share) for trial in trials]
+    kept = [train for train, _ in parts]
+    held = Watch(
+        [aside.sets for _, aside in parts],
+        {judge.name: judge.values},
+        rows=[aside.rows for _, aside in parts],
+        rate=None if trials[0].rate is None else [aside.rate for _, aside in parts],
+    )
+    name = f"held out/{judge.name}"
+    stop = Stopping(name, patience, judge.higher_is_better) if patience else None
+    both = {**(watch or {}), "held out": held}
+    folder = options.pop("checkpoint", None)
+    if folder is not None:
+        options["checkpoint"] = Path(folder) / "grid"
+    options |= {"seed": seed, "progress": progress}
+    grid = fit_grid(x, kept, watch=both, stopping=stop, moments=False, **options)
+    estimates, errors = _judged(grid, name, average, stop is not None)
+    how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
+    how["configurations"] = grid.configurations
+    if per_trial:
+        each = zip(estimates, errors, strict=True)
+        chosen = np.array([choose(values, spread, **how) for values, spread in each])
+    else:
+        chosen = np.full(len(estimates), choose(estimates, errors, **how))
+    final = None
+    if refit:
+        if stop is not None:
+            own = grid.stopped[np.arange(len(chosen)), chosen]
+            options["epochs"] = max(1, round(float(own.mean())))
+        options |= {"watch": watch, "progress": refit_progress or progress}
+        if folder is not None:
+            options["checkpoint"] = Path(folder) / "refit"
+        final = refit_chosen(x, trials, chosen, grid, **options)
+    return Search(grid, judge, estimates, errors, chosen, final)
+
+
+def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
+    """Return the part of a trial that trains and the part that chooses, by the trial's seed."""
+    kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0))
+    return trial.part(kept), trial.part(aside)
+
+
+def _judged(
+    grid: GridFit, name: str, average: int, stopped: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the criterion of every model and its standard error, ``[T, C]`` each."""
+    values, errors = grid.history[name], grid.errors[name]
+    if stopped:
+        place = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
+        estimate = np.take_along_axis(values, place, -1)[..., 0]
+        return estimate, np.take_along_axis(errors, place, -1)[..., 0]
+    estimate = np.where(grid.diverged > 0, np.nan, values[..., -average:].mean(-1))
+    return estimate, errors[..., -average:].mean(-1)
+
+
+def refit_chosen(
+    x: Any, trials: list[Trial], chosen: NDArray[np.intp], tried: GridFit, **options: Any
+) -> GridFit:
+    """Train what was chosen on all rows, ``[T, 1]``; where trials differ, each takes its own.
+
+    `chosen`, ``[T]``, is the number of each trial's configuration in the grid that was `tried`;
+    `options` are for :func:`ruleout.fit_grid`.
+    """
+    distinct, own = np.unique(chosen, return_inverse=True)
+    left = [tried.configurations[place] for place in distinct]
+    return fit_grid(x, trials, **{**options, "grid": left}).pick(own)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
-from ruleout.methods.approach_table import Form
+from ruleout.methods import Form
 from ruleout.training.device import Numbers, room
 
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
@@ -31,10 +31,8 @@ class Trial:
 
     Attributes
     ----------
-    sets
-        What was ruled out, one row per entry of `rows`.
-    rows
-        Which rows of x these are; None means all, in order.
+    sets, rows
+        What was ruled out, and in which rows of x; None means all, in order.
     weight
         One weight per row, zero or above; None means that all rows count alike.
     seed

@@ -119,10 +119,9 @@ def fit_grid(
         Leave out the last batch of an epoch if it is short, as long as there is another.
     seed
         Trial t starts from seed + t: first weights and batch order.
-    shape
-        The shape of one example where x is flat but the model is not, such as ``(3, 32, 32)``.
-    model_options
-        For the model, such as ``{"hidden": (300, 100)}``.
+    shape, model_options
+        The shape of one example where x is flat but the model is not, such as ``(3, 32, 32)``; and
+        options of the model, such as ``{"hidden": (300, 100)}``.
     watch
         Rows to measure after each epoch, by name.
     every, tail
@@ -138,11 +137,9 @@ def fit_grid(
         How many configurations train at once; None: chosen from memory and cache.
     checkpoint, checkpoint_seconds
         A folder. Started again with the same arguments after a crash, the run goes on from there.
-    start
+    start, moments
         A fit, or its state, to go on from: weights, moments, and the order of the epochs that would
-        have followed.
-    moments
-        Keep what another fit needs to go on from this one; never with `stopping`.
+        have followed. `moments` keeps what another fit needs for that; never with `stopping`.
     progress
         Called after every epoch with (epochs done, epochs in all), summed over stacks.
 

@@ -32,10 +32,9 @@ class State:
         By name as in the module's ``state_dict``, each ``[T, C, ...]``.
     moments
         What the optimizer remembers: two such mappings for Adam, none for SGD.
-    steps
-        ``[T]``: how many steps each trial has taken.
-    epochs
-        How many epochs; the order of the rows goes on after them.
+    steps, epochs
+        How many steps each trial has taken, ``[T]``, and how many epochs, after which the order of
+        the rows goes on.
     """
 
     weights: Mapping[str, Tensor]
@@ -62,11 +61,9 @@ class GridFit:
         By name as in the module's ``state_dict``, each ``[T, C, ...]``, on the CPU.
     epochs
         ``[E]``: the epochs (from 1) of which histories were kept.
-    history
+    history, errors
         By name, each ``[T, C, E]``: ``"loss"`` (mean over the steps of the epoch) and
-        ``"watch/measure"`` for every watch.
-    errors
-        The standard errors of the measures, under the same names.
+        ``"watch/measure"`` for every watch; and the standard errors of the measures.
     diverged
         ``[T, C]``: the first epoch whose loss was not finite, 0 for none.
     stopped

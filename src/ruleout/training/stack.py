@@ -29,14 +29,8 @@ from ruleout.training.watches import Watch, Watcher
 class Stopping:
     """When to stop a configuration early, and keep its best weights.
 
-    Attributes
-    ----------
-    monitor
-        A measure of a watch, such as ``"valid/accuracy"``.
-    patience
-        After how many measured epochs without a better value.
-    higher_is_better
-        Which way is better.
+    `monitor` is a measure of a watch, such as ``"valid/accuracy"``; `patience` is the number of
+    measured epochs without a better value after which to stop.
     """
 
     monitor: str
