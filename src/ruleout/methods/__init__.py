@@ -372,8 +372,6 @@ def approach(name: str | Approach, **options: Any) -> Approach:
 
     >>> approach("ga-before").form
     'pairs-before'
-    >>> approach("gce", q=0.5).name
-    'gce'
     """
     if isinstance(name, Approach):
         return name.with_options(**options)

@@ -192,8 +192,7 @@ class BatchSchedule:
         return found.unsqueeze(1).transpose(2, 3)
 
     @property
-    def resident(self) -> bool:
-        """Whether what was ruled out is on the device, so that a step can be captured."""
+    def resident(self) -> bool:  # on the device, so that a step can be captured
         return self._pairs is not None or self._table is not None
 
     def _unpack(self, step: int, shape: Shape) -> Tensor:

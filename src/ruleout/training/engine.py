@@ -223,10 +223,14 @@ def _train(
     """Train block after block; one that does not fit the memory is cut in two."""
     todo = list(planned.blocks)
     done: list[tuple[Block, Trained]] = []
+
+    def tell(epoch: int) -> None:
+        if progress is not None:
+            progress(len(done) * run.epochs + epoch, (len(done) + len(todo)) * run.epochs)
+
     while todo:
-        before, every = len(done) * run.epochs, (len(done) + len(todo)) * run.epochs
         try:
-            trained = _train_block(run, todo[0], saved, before, every, progress)
+            trained = _train_block(run, todo[0], saved, tell)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error) or not halves(todo[0]):
                 raise
@@ -247,12 +251,7 @@ def _train(
 
 
 def _train_block(
-    run: Run,
-    block: Block,
-    saved: Checkpoint | None,
-    before: int,
-    every: int,
-    progress: Progress | None,
+    run: Run, block: Block, saved: Checkpoint | None, tell: Callable[[int], object]
 ) -> Trained:
     stack = Stack(run, block.trials, block.models)
     if saved is not None:
@@ -261,8 +260,7 @@ def _train_block(
         stack.run_epoch()
         if saved is not None:
             saved.save(block, stack, now=stack.finished)
-        if progress is not None:
-            progress(before + stack.epoch, every)
+        tell(stack.epoch)
     return stack.trained()
 
 

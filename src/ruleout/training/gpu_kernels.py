@@ -88,9 +88,6 @@ def update(kind: str, p: Tensor, g: Tensor, moments: Sequence[Tensor], by: Rates
     _update[grid](p, g, m, v, *by, by.size.stride(0), n, models, BETA1, BETA2, kind, block)
 
 
-# ---------------------------------------------------------------------- perceptrons, Triton
-
-
 @triton.jit
 def _tf32(x):
     return tl.inline_asm_elementwise(
@@ -162,8 +159,6 @@ def turned(x: Tensor, exact: bool) -> Tensor:
     )
     return out
 
-
-# ---------------------------------------------------------------------- CUDA sources
 
 #: Called with the numbers of blocks and of threads, the arguments, and the bytes a block shares.
 Kernel: TypeAlias = Callable[..., None]

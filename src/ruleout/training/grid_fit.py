@@ -164,7 +164,6 @@ def run_record(
     run: Run, model: Any, precision: str, planned: Plan, x: Any, seed: int
 ) -> dict[str, Any]:
     """Write down how the grid is trained; `key` is the hash of all that decides the result."""
-    data = fingerprint(x, [trial.sets for trial in run.trials])
     told: dict[str, Any] = {
         "approach": run.approach.name,
         "approach_options": {name: plain(value) for name, value in run.approach.options.items()},
@@ -178,7 +177,7 @@ def run_record(
         "seeds": [trial.seed for trial in run.trials],
         "precision": precision,
         "device": run.numbers.device.type,
-        "data": data,
+        "data": fingerprint(x, [trial.sets for trial in run.trials]),
     }
     if run.pace is not None:
         at = [run.pace.schedule(i / 10) for i in range(11)] if run.pace.schedule else None

@@ -72,10 +72,7 @@ class Trained(NamedTuple):  # what is left of a stack, on the CPU
 
 
 class Stack:
-    """Some trials and configurations of a run, and where their training stands.
-
-    `trials` are the numbers of the trials, those with most steps first.
-    """
+    """Where the training of some trials (numbers, most steps first) and configurations stands."""
 
     def __init__(self, run: Run, trials: Sequence[int], models: slice) -> None:
         self.run, self.trials, self.models = run, list(trials), models

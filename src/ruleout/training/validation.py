@@ -55,10 +55,7 @@ def check_features(x: Any, what: str = "x") -> Any:
 
 
 def first_not_finite(x: Any) -> tuple[int, int, float] | None:
-    """Return row, column and value of the first number that is not finite; None: there is none.
-
-    `x` is an array of any shape (its rows are taken flat) or a CSR matrix.
-    """
+    """Return row, column and value of what is not finite in an array (rows flat) or CSR matrix."""
     values = x.data if hasattr(x, "indptr") else x
     if values.dtype.kind != "f":
         return None
