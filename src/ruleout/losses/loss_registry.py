@@ -160,8 +160,6 @@ def register(
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Enter a loss into the registry; the function itself is returned unchanged.
 
-    Examples
-    --------
     >>> @register("half-log", family="upper-bound", paper="this example")
     ... def half_log(logits, excluded):
     ...     return get("log").function(logits, excluded) / 2

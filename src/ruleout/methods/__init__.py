@@ -82,8 +82,6 @@ def register_rule(
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Enter a batch rule (see :class:`Rule`); its function is returned unchanged.
 
-    Examples
-    --------
     >>> @register_rule("log-mean", paper="this example")
     ... def log_mean(logits, excluded, prior, weight):
     ...     return (excluded * logits.log_softmax(-1)).mean((-2, -1))

@@ -113,12 +113,11 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
     >>> criterion("risk", loss="gce", q=0.5).higher_is_better
     False
     """
-    if name == "accuracy":
-        return Criterion(name, True, _accuracy)
-    if name == "consistency":
-        return Criterion(name, True, _consistency)
+    shares = {"accuracy": _accuracy, "consistency": _consistency}
+    if name in shares:
+        return Criterion(name, True, shares[name])
     if name != "risk":
-        known = ("accuracy", "consistency", "risk")
+        known = (*shares, "risk")
         say = f"the criteria are {', '.join(known)}"
         raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
     chosen = losses.get(loss, **options)
@@ -128,8 +127,6 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
 
 
 _criterion = criterion  # where an argument has that name
-
-
 Rule: TypeAlias = Literal["best", "one-standard-error"]
 
 

@@ -267,7 +267,6 @@ def _train_block(
 def _collect(
     run: Run, done: list[tuple[Block, Trained]], record: dict[str, Any], fresh: Any
 ) -> GridFit:
-    """Put the blocks together again."""
     shape, epochs = (len(run.trials), len(run.grid)), np.array(sorted(run.recorded))
 
     def whole(parts: list[Tensor]) -> Tensor:
@@ -332,8 +331,6 @@ def estimate_seconds(
     models, which gain little from stacking, one is timed and stands for all. `roughly` does
     without where the count of multiplications shows that the fit is short.
 
-    Examples
-    --------
     >>> import ruleout as ro
     >>> x, y = ro.datasets.load("digits").train
     >>> sets = ro.draw(y, classes=10, seed=0)

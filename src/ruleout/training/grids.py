@@ -31,16 +31,11 @@ _FAR = 100.0  # no learning rate above this one trains anything
 def configurations(grid: Grid | None) -> list[Configuration]:
     """Return every configuration of a grid.
 
-    Parameters
-    ----------
-    grid
-        ``"paper"``, a dictionary of values or lists of values (every combination is taken, the last
-        name running fastest), a list of configurations, or None for the defaults: learning rate
-        1e-3, weight decay 1e-5. Names other than ``learning_rate`` and ``weight_decay`` are options
-        of the loss, such as ``q`` of GCE.
+    A grid is ``"paper"``, a dictionary of values or lists of values (every combination is taken,
+    the last name running fastest), a list of configurations, or None for the defaults: learning
+    rate 1e-3, weight decay 1e-5. Names other than ``learning_rate`` and ``weight_decay`` are
+    options of the loss, such as ``q`` of GCE.
 
-    Examples
-    --------
     >>> configurations({"learning_rate": [0.1, 0.01], "weight_decay": 0})
     [{'learning_rate': 0.1, 'weight_decay': 0.0}, {'learning_rate': 0.01, 'weight_decay': 0.0}]
     >>> len(configurations("paper"))

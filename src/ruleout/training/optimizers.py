@@ -109,8 +109,6 @@ def register_optimizer(
 
     Without fused forms it runs as it is written, on every device and for models of every size.
 
-    Examples
-    --------
     >>> @register_optimizer("sign-sgd")
     ... def sign_sgd(weights, gradient, moments, by):
     ...     weights.mul_(by.shrink).addcmul_(gradient.sign_(), by.size, value=-1)

@@ -103,9 +103,7 @@ class Stack:
         self._steps = torch.tensor(self.schedule.steps, device=self.device).unsqueeze(1)
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
-        resident = self.schedule.resident and run.features.resident
-        capturable = self.device.type == "cuda" and resident and isinstance(self.net, Dense)
-        self._graphs = Graphs(self) if capturable else None
+        self._graphs = Graphs(self) if self._capturable() else None
         self._resume()
 
     def _build(self) -> Net:
@@ -113,6 +111,10 @@ class Stack:
         if dense_layers(modules[0]) is not None:
             return dense(modules, len(self.grid), features.width, self.run.numbers)
         return Modules(modules, len(self.grid), len(features.shape or ()), self.run.numbers)
+
+    def _capturable(self) -> bool:
+        resident = self.schedule.resident and self.run.features.resident
+        return self.device.type == "cuda" and resident and isinstance(self.net, Dense)
 
     def _resume(self) -> None:
         start = self.run.start
