@@ -105,7 +105,7 @@ class GridFit:
         """
         trials, models = self.shape
         every = [predict(self.module(t, c), x, most) for t in range(trials) for c in range(models)]
-        return torch.stack(every).unflatten(0, (trials, models))
+        return torch.stack(every).view(trials, models, *every[0].shape)
 
     def pick(self, chosen: Any) -> GridFit:
         """Return the grid with one configuration left for each trial, ``[T, 1]``."""

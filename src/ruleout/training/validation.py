@@ -95,7 +95,7 @@ def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
     kinds = {"rows": np.intp, "weight": float, "rate": float}
     for place, trial in enumerate(trials):
         given = {name: getattr(trial, name) for name in kinds}
-        own = {n: np.asarray(v, kinds[n]) for n, v in given.items() if v is not None}
+        own: Any = {n: np.asarray(v, kinds[n]) for n, v in given.items() if v is not None}
         own["seed"] = check_seed(seed + place if trial.seed is None else trial.seed)
         trials[place] = replace(trial, **own)
     return trials
