@@ -20,9 +20,9 @@ from ruleout.report import (
     formats,
     svg,
 )
-from ruleout.report.charts import Bar, dot_chart, dot_row, heat, outside
+from ruleout.report.charts import Bar, dot_chart, dot_row, heat
 from ruleout.report.curves import end_of, last_of, swatch, thinned
-from ruleout.report.page import fill
+from ruleout.report.page import fill, view
 from ruleout.report.table import (
     escape_latex,
     escape_markdown,
@@ -152,7 +152,8 @@ def test_dots_are_drawn_where_a_mean_is_known() -> None:
 
 
 def test_bins_outside_are_counted() -> None:
-    assert outside(Reliability("", [0.5, 0.9], [-0.1, 0.9], [3, 40])) == 1
+    page = view(Reliability("", [0.5, 0.9], [-0.1, 0.9], [3, 40]), "p1", {})
+    assert "1 bin lies outside: it is drawn at the edge" in page
 
 
 def test_a_row_without_counts_has_no_shares() -> None:

@@ -18,20 +18,7 @@ from numpy.typing import NDArray
 from ruleout.report import svg
 from ruleout.report.formats import compact, count, labels, number, percent, values
 from ruleout.report.parts import Histogram, Matrix, Reliability
-from ruleout.report.svg import (
-    NARROW,
-    STRETCH,
-    Scale,
-    across,
-    along,
-    chart,
-    clip,
-    path,
-    tag,
-    thin,
-    ticks,
-    width_of,
-)
+from ruleout.report.svg import NARROW, STRETCH, Scale, clip, tag, ticks
 
 _MOST = 48  # bars; more sizes than that are put together
 
@@ -50,15 +37,16 @@ def histogram(part: Histogram, *, key: str, height: float) -> Markup:
     rows = list(zip(steps, labels(steps), strict=True))
     x, y = Scale(-0.5, max(len(bars), 1) - 0.5, 0, 100), Scale(0, top, height - 46, 30)
     total, left = sum(b.size for b in bars if b.size == b.size), svg.gutter(rows)
+    names = [(i, bar.name) for i, bar in enumerate(bars)]
     parts = [
         tag("text", clip(part.y_label, NARROW), x=-left, y=14, class_="name"),
-        across(y, rows),
-        along(x, [(i, bar.name) for i, bar in enumerate(bars)], y.start, part.x_label, marks=False),
+        svg.across(y, rows),
+        svg.along(x, names, y.start, part.x_label, marks=False),
         *(_bar(bar, i, x, y, total, part) for i, bar in enumerate(bars)),
         *_expected(bars, x, y),
     ]
     about = f"{len(bars)} bars, {part.x_label} against {part.y_label}."
-    return chart(key, part.title, about, height, parts, left=left, right=4)
+    return svg.chart(key, part.title, about, height, parts, left=left, right=4)
 
 
 def _bars(part: Histogram) -> list[_Bar]:
@@ -95,7 +83,7 @@ def _bar(bar: _Bar, place: int, x: Scale, y: Scale, total: float, part: Histogra
     box = {"x": svg.percent(x(place) - wide / 2), "width": svg.percent(wide)}
     shapes = [tag("title", words), tag("rect", **box, y=y.start - high, height=high)]
     label = compact(bar.size)
-    if step * NARROW / 100 > width_of(label, 11) + 2 and bar.expected != bar.expected:
+    if step * NARROW / 100 > svg.width_of(label, 11) + 2 and bar.expected != bar.expected:
         spot = {"x": x.percent(place), "y": y.start - high - 6}
         shapes.append(tag("text", label, **spot, text_anchor="middle"))
     return tag("g", *shapes, class_="bar")
@@ -112,7 +100,7 @@ def _expected(bars: list[_Bar], x: Scale, y: Scale) -> list[Markup]:
     ]
     if not dots:
         return []
-    line = tag("path", d=path(STRETCH / 100 * x.all(places), heights))
+    line = tag("path", d=svg.path(STRETCH / 100 * x.all(places), heights))
     drawn = svg.stretched(line, top=0, height=y.start, units=(STRETCH, y.start))
     return [tag("g", drawn, *dots, class_="expected")]
 
@@ -128,12 +116,6 @@ class _Bin(NamedTuple):
     error: float
 
 
-def outside(part: Reliability) -> int:
-    """Count the bins whose estimate is not a share."""
-    accuracy = values(part.accuracy)
-    return int((accuracy < 0).sum() + (accuracy > 1).sum())
-
-
 def reliability(part: Reliability, *, key: str, height: float) -> Markup:
     """Draw a point for every bin, the diagonal, and bars for the counts."""
     bins = _bins(part)
@@ -142,14 +124,14 @@ def reliability(part: Reliability, *, key: str, height: float) -> Markup:
     name = "Accuracy, estimated from what was ruled out" if part.estimated else "Accuracy"
     parts = [
         tag("text", name, x=-50, y=14, class_="name"),
-        across(y, _SHARES),
+        svg.across(y, _SHARES),
         tag("line", y1=y(0), x2="100%", y2=y(1), class_="diagonal"),
-        along(x, _SHARES, floor, "Confidence"),
+        svg.along(x, _SHARES, floor, "Confidence"),
         *_counts(bins, x, floor),
         *(_point(one, x, y) for one in bins),
     ]
     about = f"{len(bins)} bins; points on the diagonal are well calibrated."
-    return chart(key, part.title, about, height, parts, left=50, right=20)
+    return svg.chart(key, part.title, about, height, parts, left=50, right=20)
 
 
 def _bins(part: Reliability) -> list[_Bin]:
@@ -209,7 +191,7 @@ def _counts(bins: list[_Bin], x: Scale, floor: float) -> list[Markup]:
     ]
     top = ticks(0, most, 2)[-1]
     label = tag("text", "Rows", x=-50, y=floor - _COUNTS - 16, class_="name")
-    return [label, across(y, [(top, compact(top))]), *bars]
+    return [label, svg.across(y, [(top, compact(top))]), *bars]
 
 
 _SMALL, _LARGE, _TOP = 10, 100, 40  # classes: with numbers, all of them, the most frequent
@@ -310,9 +292,9 @@ class _Grid(NamedTuple):
 def heatmap(heat: Heat, *, key: str) -> Markup:
     """Draw the map: numbers in the cells while it is small, shades alone when it is large."""
     chart, rows, columns = heat.chart, len(heat.rows), len(heat.columns)
-    names = [width_of(clip(name, _CAP, 11), 11) + 10 for name in heat.rows]
-    left = min(max([width_of(chart.row_label) + 18, *names]), _CAP + 10)
-    above = max([0.0, *(width_of(clip(name, 90, 11), 11) for name in heat.columns)])
+    names = [svg.width_of(clip(name, _CAP, 11), 11) + 10 for name in heat.rows]
+    left = min(max([svg.width_of(chart.row_label) + 18, *names]), _CAP + 10)
+    above = max([0.0, *(svg.width_of(clip(name, 90, 11), 11) for name in heat.columns)])
     upright = above > (NARROW + 50 - left) / max(columns, 1) - 4
     high = min(34.0, max(6.0, 640 / max(rows, 1)))
     grid = _Grid(left, 24 + (above + 10 if upright else 20), high, upright)
@@ -337,14 +319,14 @@ def _names(heat: Heat, grid: _Grid) -> list[Markup]:
         tag("text", right, x="50%", y=13, text_anchor="middle", class_="name"),
     ]
     names = []
-    for i in thin(len(heat.rows), int(grid.high * len(heat.rows) // 12)):
+    for i in svg.thin(len(heat.rows), int(grid.high * len(heat.rows) // 12)):
         y = grid.top + grid.high * (i + 0.5) + 4
         name = clip(heat.rows[i], grid.left - 8, 11)
         names.append(tag("text", name, x=-6, y=y, text_anchor="end"))
     y = grid.top - 6
     turn = f"translate(4 {y:.1f}) rotate(-90)"
     most = int((NARROW - grid.left) // 12) if grid.upright else len(heat.columns)
-    for j in thin(len(heat.columns), most):
+    for j in svg.thin(len(heat.columns), most):
         x, name = svg.percent(100 * (j + 0.5) / len(heat.columns)), heat.columns[j]
         if grid.upright:
             names.append(svg.at(x, tag("text", clip(name, 90, 11), transform=turn)))

@@ -9,26 +9,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from ruleout.report import svg
 from ruleout.report.formats import labels, number, percent, values
 from ruleout.report.parts import Curves, Line
-from ruleout.report.svg import (
-    NARROW,
-    STRETCH,
-    Scale,
-    across,
-    along,
-    at,
-    chart,
-    clip,
-    gutter,
-    path,
-    reach,
-    spread,
-    stretched,
-    tag,
-    ticks,
-    width_of,
-)
+from ruleout.report.svg import NARROW, STRETCH, Scale, clip, tag, ticks
 
 COLOURS = 8  # the style sheet has as many: c0 … c7
 _DASHES = (None, "7 3", "2 3", "10 3 2 3", "4 2", "12 3 2 3 2 3")
@@ -136,40 +120,37 @@ def curves(
 
     `key` makes ids unique on the page, and with the place of a line ties it to the legend.
     """
-    low, high = reach(values(part.y_range)) if part.y_range else _reach(part)
+    low, high = svg.reach(values(part.y_range)) if part.y_range else _reach(part)
     rows = ticks(low, high, 6 if height > 280 else 5)
     named = list(zip(rows, labels(rows, part.unit), strict=True))
-    left = gutter(named)
-    room = min(_ROOM, max([0.0, *(width_of(clip(line.name, _ROOM)) for line in part.lines)]))
-    first, last = reach(*(values(line.x) for line in part.lines))
+    left = svg.gutter(named)
+    room = min(_ROOM, max([0.0, *(svg.width_of(clip(line.name, _ROOM)) for line in part.lines)]))
+    first, last = svg.reach(*(values(line.x) for line in part.lines))
     y = Scale(low, high, height - _FOOT, _TOP)
     plot = _Plot(Scale(first, last, 0, 100), y, part.unit, key, still, room)
     steps = ticks(first, last, 8)
     below = list(zip(steps, labels(steps), strict=True))
     parts = [
-        across(y, named),
-        along(plot.x, below, y.start, part.x_label, narrow=NARROW - room),
+        svg.across(y, named),
+        svg.along(plot.x, below, y.start, part.x_label, narrow=NARROW - room),
         tag("text", clip(part.y_label, 330), x=-left, y=14, class_="name"),
         *_lines(part, plot, colours, on),
     ]
     ends = None if still else f"{_GAP} {y.end:g} {y.start:g}"  # the script moves names likewise
-    about = _about(part, plot)
-    return chart(key, part.title, about, height, parts, left=left, right=room + 20, data_ends=ends)
-
-
-def _about(part: Curves, plot: _Plot) -> str:
-    if not plot.still:
-        return f"{len(part.lines)} lines over {part.x_label}; their last values are listed below."
-    ends = [f"{line.name} ends at {last_of(line, plot.unit)}" for line in part.lines]
-    return f"Over {part.x_label}: {', '.join(ends)}."
+    about = f"{len(part.lines)} lines over {part.x_label}; their last values are listed below."
+    if still:
+        told = [f"{line.name} ends at {last_of(line, part.unit)}" for line in part.lines]
+        about = f"Over {part.x_label}: {', '.join(told)}."
+    right = room + 20
+    return svg.chart(key, part.title, about, height, parts, left=left, right=right, data_ends=ends)
 
 
 def _reach(part: Curves) -> tuple[float, float]:
     """Find where the vertical axis ends: bands count unless they are far wider than the means."""
     means = [values(line.mean) for line in part.lines]
     bands = [values(side) for line in part.lines for side in (line.low, line.high)]
-    low, high = reach(*means, *bands)
-    inner = reach(*means)
+    low, high = svg.reach(*means, *bands)
+    inner = svg.reach(*means)
     if high - low > 3 * (inner[1] - inner[0]):
         low, high = inner[0] - (inner[1] - inner[0]), inner[1] + (inner[1] - inner[0])
     floor, top = (0.0, 1.0) if part.unit == "percent" else (-np.inf, np.inf)
@@ -187,7 +168,7 @@ def _lines(
     ends = [_end(line, plot) for line in part.lines]
     lit = [i for i, line in enumerate(part.lines) if line.name in on and ends[i] is not None]
     lit = lit[: int((plot.y.start - plot.y.end) // _GAP)]
-    spots = spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
+    spots = svg.spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
     placed = dict(zip(lit, spots, strict=True))
     drawn = []
     for place, line in enumerate(part.lines):
@@ -213,12 +194,12 @@ def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Marku
         shapes = [tag("path", d=_band(wide, low, high), class_="band")]
     keep = thinned(wide, mean, _ERROR)
     name = None if plot.still else f"{plot.key}-l{place}"
-    stroke = tag("path", d=path(wide[keep], mean[keep]), id=name)
+    stroke = tag("path", d=svg.path(wide[keep], mean[keep]), id=name)
     shapes.append(tag("g", stroke, class_="stroke", stroke_dasharray=dash))
     if name:
         shapes.append(tag("use", href=f"#{name}", class_="hit"))
     top, height = plot.y.end - 4, plot.y.start - plot.y.end + 8
-    drawn = stretched(*shapes, top=top, height=height, units=(STRETCH, height), start=top)
+    drawn = svg.stretched(*shapes, top=top, height=height, units=(STRETCH, height), start=top)
     known = np.r_[False, np.isfinite(wide) & np.isfinite(mean), False]
     alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])  # which no line shows
     spots = [
@@ -237,7 +218,7 @@ def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
         if len(piece) and known[piece[0]]:
             upper = piece[thinned(x[piece], high[piece], _FAINT)]
             lower = piece[thinned(x[piece], low[piece], _FAINT)][::-1]
-            edge = path(np.r_[x[upper], x[lower]], np.r_[high[upper], low[lower]].round())
+            edge = svg.path(np.r_[x[upper], x[lower]], np.r_[high[upper], low[lower]].round())
             outlines.append(f"{edge}z")
     return "".join(outlines)
 
@@ -257,4 +238,4 @@ def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> lis
     leader = tag("path", d=lead, class_="leader")
     placed = "end" if spot is None else "end placed"
     name = tag("text", clip(line.name, plot.room), x=18, y=y + 4, class_=placed, data_end=end)
-    return [at("100%", leader, name)]
+    return [svg.at("100%", leader, name)]

@@ -9,22 +9,6 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MISSING",
-    "compact",
-    "count",
-    "duration",
-    "known",
-    "labels",
-    "number",
-    "numbers",
-    "p_value",
-    "percent",
-    "points",
-    "text",
-    "values",
-]
-
 MISSING = "–"
 _HUGE = 1e100  # beyond it a value is a failure, not a number to draw
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ruleout.labels.atomic import atomic_write
-from ruleout.report.charts import heat, heatmap, histogram, outside, reliability
+from ruleout.report.charts import heat, heatmap, histogram, reliability
 from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
 from ruleout.report.formats import count, number, percent, text, values
 from ruleout.report.parts import (
@@ -237,10 +237,10 @@ def _calibration(part: Reliability) -> list[str]:
             "There are no true labels: each accuracy is the unbiased estimate from what was "
             "ruled out, and may lie outside 0–100 %."
         )
-    if beyond := outside(part):
-        bins = (
-            "1 bin lies outside: it is" if beyond == 1 else f"{beyond} bins lie outside: they are"
-        )
+    accuracy = values(part.accuracy)
+    if beyond := int(((accuracy < 0) | (accuracy > 1)).sum()):
+        many = f"{beyond} bins lie outside: they are"
+        bins = "1 bin lies outside: it is" if beyond == 1 else many
         notes.append(f"{bins} drawn at the edge, as an arrow.")
     return notes
 

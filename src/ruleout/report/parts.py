@@ -161,8 +161,8 @@ class CellTable:
 
     Parameters
     ----------
-    title
-        The caption.
+    title, note
+        The caption, and a sentence beneath.
     columns
         The data sets.
     rows
@@ -172,8 +172,6 @@ class CellTable:
     test_label, verdict_label
         By which test the marks were made, and from where on a cell is better or worse than the
         paper, for the legend.
-    note
-        A sentence beneath.
     name
         A short name for ``\label`` and for files.
     compared
@@ -306,8 +304,8 @@ class ScoreTable:
 
     Parameters
     ----------
-    title
-        The caption.
+    title, note
+        The caption, and a sentence beneath.
     rows
         One :class:`Score` per approach.
     score_label, spread_label, estimate_label
@@ -320,8 +318,6 @@ class ScoreTable:
         ``"score"``: the best first. ``"given"``: as handed in.
     ours, test_label
         The approach that the marks compare with, and by which test, for the legend.
-    note
-        A sentence beneath.
 
     Examples
     --------
@@ -354,8 +350,8 @@ class Curves:
 
     Parameters
     ----------
-    title
-        The caption.
+    title, note
+        The caption, and a sentence beneath.
     lines
         The curves.
     x_label, y_label, band_label
@@ -367,8 +363,6 @@ class Curves:
         them up to seven, else the five that end highest.
     y_range
         Where the vertical axis starts and ends. None: where the numbers do.
-    note
-        A sentence beneath.
     """
 
     title: str
@@ -423,8 +417,8 @@ class Reliability:
 
     Parameters
     ----------
-    title
-        The caption.
+    title, note
+        The caption, and a sentence beneath.
     confidence, accuracy, count
         One entry per bin: mean confidence in [0, 1], share of right answers, rows.
     error
@@ -432,8 +426,6 @@ class Reliability:
     estimated
         True when there were no true labels: each accuracy is then the unbiased estimate from what
         was ruled out, which may lie outside [0, 1]. The page says so.
-    note
-        A sentence beneath.
     """
 
     title: str
@@ -456,8 +448,8 @@ class Matrix:
 
     Parameters
     ----------
-    title
-        The caption.
+    title, note
+        The caption, and a sentence beneath.
     rows, columns
         Their names.
     counts
@@ -466,8 +458,6 @@ class Matrix:
         What rows and columns are.
     diagonal
         What it means that row and column are the same class; then those cells are outlined.
-    note
-        A sentence beneath.
     """
 
     title: str

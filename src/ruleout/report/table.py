@@ -96,11 +96,15 @@ class Table:
         lines = list(self._lines())
         widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
         rows = "\n".join(self._aligned(line, widths) for line in lines)
-        notes = ["\n".join(_wrapped(each)) for each in self._paragraphs()]
+        notes = [
+            "\n".join(part for line in each.splitlines() for part in wrap(line, _LINE))
+            for each in self._paragraphs()
+        ]
         return "\n\n".join([*([self.title] if self.title else []), rows, *notes]) + "\n"
 
     def _lines(self) -> Iterator[list[str]]:
-        signed = [any(isinstance(one, Cell) for one in column) for column in self._transposed()]
+        places = range(len(self.heads))
+        signed = [any(isinstance(row[place], Cell) for row in self.rows) for place in places]
         yield [f"{h}    " if s else h for h, s in zip(self.heads, signed, strict=True)]
         double = any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
         for row in self._shown():
@@ -110,9 +114,6 @@ class Table:
             ]
             if double:
                 yield [one.beneath for one in row]
-
-    def _transposed(self) -> list[list[Value]]:
-        return [[row[place] for row in self.rows] for place in range(len(self.heads))]
 
     def _aligned(self, line: list[str], widths: list[int]) -> str:
         cells = []
@@ -237,11 +238,6 @@ def _columns(line: str) -> int:
         0 if category(sign) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(sign) in "WF")
         for sign in line
     )
-
-
-def _wrapped(paragraph: str) -> Iterator[str]:
-    for line in paragraph.splitlines():
-        yield from wrap(line, _LINE)
 
 
 def escape_markdown(name: object) -> str:
