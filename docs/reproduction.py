@@ -21,7 +21,7 @@ from ruleout.experiments import (
     write_report,
 )
 from ruleout.experiments.plans import printed_for
-from ruleout.experiments.results import columns, count, difference, findings, orders, trends
+from ruleout.experiments.reports import columns, count, difference, findings, trends
 from ruleout.methods import approach
 from ruleout.report import markdown
 from ruleout.report.formats import p_value
@@ -140,19 +140,33 @@ def _sentences(main: dict[str, PaperTable]) -> str:
     )
 
 
+_FAMILIES = ("upper-bound", "bounded", "unbounded")
+
+
 def _orders(main: dict[str, PaperTable]) -> str:
     rows: list[list[object]] = []
     same = total = 0
     for name, table in main.items():
         if name.startswith("fixed"):  # one data set
             continue
-        for one in orders(table.records):
-            total, same = total + 1, same + one.same
-            ours, theirs = ([f"{mean:.1f}" for mean in part] for part in (one.means, one.printed))
-            said = "the same" if one.same else f"ours: {' > '.join(one.ours)}"
-            rows.append([one.dataset, *ours, *theirs, said])
+        for head, column in columns(table.records).items():
+            pairs: dict[str, list[tuple[float, float]]] = {family: [] for family in _FAMILIES}
+            for row, record in column.items():
+                theirs = printed_for(record.spec)
+                if theirs is not None and approach(row).family in pairs:
+                    pairs[approach(row).family].append((100 * record.mean, theirs.mean))
+            if not all(pairs.values()):
+                continue
+            means = [[fmean(pair[who] for pair in pairs[f]) for f in _FAMILIES] for who in (0, 1)]
+            ours, paper = (
+                [_FAMILIES[place] for place in sorted(range(3), key=lambda n, of=of: -of[n])]
+                for of in means
+            )
+            total, same = total + 1, same + (ours == paper)
+            said = "the same" if ours == paper else f"ours: {' > '.join(ours)}"
+            rows.append([head, *(f"{mean:.1f}" for part in means for mean in part), said])
     heads = ["data set", *(f"{who} {family}" for who in ("ours,", "paper,")
-             for family in ("upper-bound", "bounded", "unbounded")), "order"]  # fmt: skip
+             for family in _FAMILIES), "order"]  # fmt: skip
     return (
         "## The order of the families\n\nMean accuracy of the losses of each family. The order is "
         f"the paper's on {same} of {total} data sets.\n\n" + _grid(heads, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -37,7 +38,7 @@ def make(
     single: bool = False,
     seed: int = 0,
 ) -> Case:
-    """Make a batch of random logits (float64) and sets; `single` keeps one class per row."""
+    """Make a batch of random logits (float64) and sets; `single`: of one class."""
     random = torch.Generator().manual_seed(seed)
     logits = 2 * torch.randn(*lead, rows, k, dtype=torch.float64, generator=random)
     y = torch.randint(k, (rows,), generator=random).numpy()
@@ -53,17 +54,6 @@ def cases(single: bool) -> Iterator[Case]:
             yield from (make(k, s) for s in range(1, k))
     wide = make(9, rows=2, single=single)  # two rows cannot rule out nine classes one by one
     yield Case("classes absent from the batch", wide.logits, wide.excluded)
-
-
-def _extreme_cases(single: bool) -> Iterator[Case]:
-    for case in cases(single):
-        for dtype in (torch.float32, torch.float64):
-            logits = (1e4 * case.logits.sign()).to(dtype)
-            yield Case(f"{case.name}, logits of ±1e4, {dtype}", logits, case.excluded)
-            one = torch.zeros_like(logits)
-            one[..., 0] = 1e4
-            yield Case(f"{case.name}, one logit of 1e4, {dtype}", one, case.excluded)
-            yield Case(f"{case.name}, one logit of -1e4, {dtype}", -one, case.excluded)
 
 
 def _expect(truth: bool, sentence: str) -> None:
@@ -85,9 +75,6 @@ def _gradient_of(value: Callable[[Tensor], Tensor], logits: Tensor) -> tuple[Ten
     result = value(at)
     (slope,) = torch.autograd.grad(result.sum(), at)
     return result.detach(), slope
-
-
-# ---------------------------------------------------------------------- losses and approaches
 
 
 def _value(subject: Subject) -> Callable[..., Tensor]:
@@ -118,11 +105,10 @@ def stacked_equals_serial(subject: Subject) -> None:
     value, slope = _gradient_of(lambda f: of(f, case.excluded), case.logits)
     own = case.excluded.expand(3, 2, -1, -1)
     _same(of(case.logits, own), value, "sets repeated per model change the value")
-    for i in range(3):
-        for j in range(2):
-            alone = _gradient_of(lambda f: of(f, case.excluded), case.logits[i, j])
-            _same(value[i, j], alone[0], "stacked and serial values differ")
-            _same(slope[i, j], alone[1], "stacked and serial gradients differ")
+    for place in product(range(3), range(2)):
+        alone = _gradient_of(lambda f: of(f, case.excluded), case.logits[place])
+        _same(value[place], alone[0], "stacked and serial values differ")
+        _same(slope[place], alone[1], "stacked and serial gradients differ")
 
 
 def gradient(subject: Subject) -> None:
@@ -136,10 +122,17 @@ def gradient(subject: Subject) -> None:
 
 def finite(subject: Subject) -> None:
     """Value and gradient stay finite at logits of ±1e4."""
-    for case in _extreme_cases(_single(subject)):
-        found = _gradient_of(partial(_value(subject), excluded=case.excluded), case.logits)
-        for what, part in zip(("value", "gradient"), found, strict=True):
-            _expect(bool(part.isfinite().all()), f"{what} is not finite at {case.name}")
+    names = ("logits of ±1e4", "one logit of 1e4", "one logit of -1e4")
+    for case, dtype in product(cases(_single(subject)), (torch.float32, torch.float64)):
+        one = torch.zeros_like(case.logits)
+        one[..., 0] = 1e4
+        of = partial(_value(subject), excluded=case.excluded)
+        for name, logits in zip(names, (1e4 * case.logits.sign(), one, -one), strict=True):
+            for what, part in zip(
+                ("value", "gradient"), _gradient_of(of, logits.to(dtype)), strict=True
+            ):
+                where = f"{what} is not finite at {case.name}, {name}, {dtype}"
+                _expect(bool(part.isfinite().all()), where)
 
 
 def precision(subject: Subject) -> None:
@@ -170,9 +163,6 @@ def class_order(subject: Subject) -> None:
         _same(found, value, "the order of the classes matters")
 
 
-# ---------------------------------------------------------------------- losses alone
-
-
 def rows_apart(loss: Loss) -> None:
     """A row's loss depends on that row alone."""
     case = make(5)
@@ -190,14 +180,6 @@ def one(loss: Loss) -> None:
         mask = case.excluded.to(case.logits)
         picked = (loss.matrix(case.logits) * mask).sum(-1)
         _same(loss.per_example(case.logits, mask), picked, f"short cut differs at {case.name}")
-
-
-LOSS_CHECKS: tuple[Callable[[Loss], None], ...] = (
-    *(shape, rows_apart, class_order, stacked_equals_serial, finite, precision, gradient, one),
-)
-
-
-# ---------------------------------------------------------------------- approaches alone
 
 
 def row_order(row: Approach) -> None:
@@ -248,13 +230,14 @@ def inputs(row: Approach) -> None:
     raise AssertionError("excluded of the wrong width was accepted")
 
 
+LOSS_CHECKS: tuple[Callable[[Loss], None], ...] = (
+    *(shape, rows_apart, class_order, stacked_equals_serial, finite, precision, gradient, one),
+)
+
 APPROACH_CHECKS: tuple[Callable[[Approach], None], ...] = (
     *(shape, stacked_equals_serial, gradient, finite, precision, class_order),
     *(row_order, weights, empty_rows, inputs),
 )
-
-
-# ---------------------------------------------------------------------- the suites
 
 
 def _run(checks: Sequence[Callable[[Any], None]], subject: Subject, stopped: bool) -> None:

@@ -158,9 +158,12 @@ def error_bound(
         raise LabelError(f"rho is {rho}, bound is {bound}", "neither can be negative")
     j = np.arange(1, k)
     seen = (n > 0) & (p > 0)
-    total = np.array(
-        [_total(complexity(int(m)), k) if ok else 0.0 for m, ok in zip(n, seen, strict=True)]
-    )
+    total = np.zeros(k - 1)
+    for place in np.flatnonzero(seen):
+        values = np.asarray(complexity(int(n[place])), np.float64)
+        if values.shape not in ((), (k,)):
+            raise LabelError(f"the complexity has shape {values.shape}", f"give one number, or {k}")
+        total[place] = k * values if values.ndim == 0 else values.sum()
     first = p * seen * 4 * np.sqrt(2) * rho * k * (k - 1) / j * total
     spread = np.sqrt(np.log(2 * (k - 1) / delta) / 2)
     second = np.zeros(k - 1)
@@ -168,13 +171,6 @@ def error_bound(
     value = float(first.sum() + second.sum()) if seen.any() else math.inf
     missing = tuple(int(size) for size in j[(n == 0) & (p > 0)])
     return ErrorBound(value, first, second, missing)
-
-
-def _total(complexities: Any, k: int) -> float:
-    values = np.asarray(complexities, np.float64)
-    if values.shape not in ((), (k,)):
-        raise LabelError(f"the complexity has shape {values.shape}", f"give one number, or {k}")
-    return float(k * values) if values.ndim == 0 else float(values.sum())
 
 
 Vector = NDArray[np.float64]

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from ruleout.datasets import DataError, load, newsgroups
-from ruleout.datasets.newsgroups import Recipe, read_documents
+from ruleout.datasets import DataError, data_formats, load
+from ruleout.datasets.data_formats import Recipe, read_documents
 
 if TYPE_CHECKING:
     from datasets.conftest import Serve, TinyNews
@@ -40,7 +40,7 @@ class Counter:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Counter:
     counter = Counter()
-    monkeypatch.setattr(newsgroups, "make_features", counter.make)
+    monkeypatch.setattr(data_formats, "make_features", counter.make)
     return counter
 
 
@@ -144,10 +144,10 @@ def test_features_are_those_of_an_exact_svd() -> None:
 
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in rng.integers(0, 9, 12)) for _ in range(60)]
-    rows = newsgroups.make_features(texts, Recipe(dimensions=3))
+    rows = data_formats.make_features(texts, Recipe(dimensions=3))
     u, s, _ = np.linalg.svd(TfidfVectorizer().fit_transform(texts).toarray(), full_matrices=False)
     assert np.allclose(np.abs(rows), np.abs(u[:, :3] * s[:3]), atol=1e-4)
-    assert np.array_equal(rows, newsgroups.make_features(texts, Recipe(dimensions=3)))
+    assert np.array_equal(rows, data_formats.make_features(texts, Recipe(dimensions=3)))
 
 
 def test_features_are_made_once(news: TinyNews, tmp_path: Path, made: Counter) -> None:
@@ -166,7 +166,7 @@ def test_another_text_recipe_or_version_makes_them_again(
     news.put(tmp_path, news.documents | {"early/cats/1": b"a cat and a mat."})
     load("20newsgroups", tmp_path)
     assert made.count == 2
-    monkeypatch.setattr(newsgroups, "version", lambda _: "99.0")
+    monkeypatch.setattr(data_formats, "version", lambda _: "99.0")
     load("20newsgroups", tmp_path)
     assert made.count == 3
     load("20newsgroups", tmp_path)
@@ -240,7 +240,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(newsgroups, "atomic_write", refuse)
+    monkeypatch.setattr(data_formats, "atomic_write", refuse)
     assert load("20newsgroups", tmp_path).x_train.shape == (6, 2)
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
@@ -252,11 +252,11 @@ def test_reading_features_loads_neither_torch_nor_scikit_learn(
     file = news.put(tmp_path)
     rows = np.ones((6, 2), np.float32)
     recipe = Recipe(dimensions=2)
-    newsgroups._write(file.with_name(KEPT), recipe.key("abc"), rows)
+    data_formats._write(file.with_name(KEPT), recipe.key("abc"), rows)
     code = f"""
 import sys
 from pathlib import Path
-from ruleout.datasets.newsgroups import Recipe, cached_features
+from ruleout.datasets.data_formats import Recipe, cached_features
 x = cached_features([""] * 6, "abc", Recipe(dimensions=2), Path({str(file.parent)!r}))
 print(x.sum(), sorted({{"torch", "sklearn", "scipy"}} & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

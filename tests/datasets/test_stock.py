@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ruleout.datasets import DataError, Stock, fetch, survey
-from ruleout.datasets.newsgroups import Recipe
+from ruleout.datasets.data_formats import Recipe
 
 if TYPE_CHECKING:
     from datasets.conftest import Serve, Tiny, TinyCifar, TinyNews
@@ -75,7 +75,7 @@ def test_fetching_documents_makes_no_features(
     news: TinyNews, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = news.put(tmp_path)
-    monkeypatch.setattr("ruleout.datasets.newsgroups.make_features", None)
+    monkeypatch.setattr("ruleout.datasets.data_formats.make_features", None)
     assert fetch("20newsgroups", tmp_path).files == (file,)
     assert not file.with_name(Recipe(dimensions=2).file).exists()
     news.put(tmp_path, {"early/cats/1": b""})

@@ -12,9 +12,8 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ruleout.datasets.dataset import DataError
 from ruleout.labels.errors import brief
@@ -72,14 +71,11 @@ class Content:
         if not self.start:
             raise DataError("the file is empty")
         self._stream = stream
-        self._name, self._engine = "", None
+        self._engine: Any = None
         if self.start == b"\x1f\x8b":
-            self._name, self._engine = "gzip", _Gzip()
+            self._engine = _Gzip()
         elif self.start == b"\xfd7":
-            self._name = "xz"
             self._engine = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-
-    _engine: Any
 
     def fill(self, out: memoryview) -> int:
         """Fill `out` as far as the content reaches; return how far that is."""
@@ -111,10 +107,11 @@ class Content:
         """Raise unless what is packed ends here, and the file with it."""
         if self._engine is None:
             return
+        name = "gzip" if isinstance(self._engine, _Gzip) else "xz"
         if not self._engine.eof:
-            raise DataError(f"the {self._name} data stop before their checksum")
+            raise DataError(f"the {name} data stop before their checksum")
         if self._engine.unused_data or self._stream.read(1):
-            raise DataError(f"bytes follow after the {self._name} data")
+            raise DataError(f"bytes follow after the {name} data")
 
 
 # ---------------------------------------------------------------------- tar
@@ -129,8 +126,7 @@ _REFUSED = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What an archive may hold at most: members, bytes in one of them, bytes in all."""
 
     members: int
@@ -141,12 +137,11 @@ class Limits:
 def read_tar(
     file: Path, limits: Limits, wanted: Callable[[str], bool] = lambda _: True
 ) -> Iterator[tuple[str, bytes]]:
-    """Read the files in an archive one by one, as their names and contents.
+    """Read the wanted files in an archive, plain or packed, as their names and contents.
 
-    What the file holds decides how it is read: tar, or tar packed with gzip or xz. Links, devices,
-    sparse files, names too long for a header and the like have no place in data sets and are
-    refused; so is an archive that stops before its end, which :mod:`tarfile` would not notice.
-    Beyond the limits nothing is unpacked, and files that are not `wanted` are passed over.
+    Links, devices, sparse files and long names have no place in data sets and are refused; so is
+    an archive that stops before its end, which :mod:`tarfile` would not notice. Beyond the limits
+    nothing is unpacked.
     """
     with located(file), open(file, "rb") as stream:
         tape, seen = _Tape(Content(stream), limits.total), set[str]()
@@ -175,14 +170,13 @@ class _Tape:
 
     def members(self, most: int) -> Iterator[tarfile.TarInfo]:
         """Give what the headers say up to the end; a reader takes the content after each."""
-        first = True
+        problem = "this is not a tar archive"
         while any(header := bytes(self._take(tarfile.BLOCKSIZE, "a header"))):
             try:
                 member = tarfile.TarInfo.frombuf(header, "latin-1", "strict")
             except tarfile.HeaderError:
-                problem = "this is not a tar archive" if first else "a header is damaged"
                 raise DataError(problem) from None
-            first = False
+            problem = "a header is damaged"
             yield _checked(member, most)
         while self._some(1 << 16):
             pass  # zeros, or nothing of interest

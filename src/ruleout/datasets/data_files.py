@@ -38,9 +38,8 @@ def data_root() -> Path:
 class DataFile:
     """One file of a data set.
 
-    `sha256` is of the content after decompression: packing a file again changes nothing. Of a text
-    table it is of the cells, one line per row with commas between them, so that spaces, line ends
-    and KEEL's header change nothing. It is empty where the content is checked by other means.
+    `sha256` is of the unpacked content; of a text table it is of the cells, so that spaces, line
+    ends and KEEL's header change nothing. It is empty where the content is checked otherwise.
     """
 
     folder: str  # under the data root
@@ -60,37 +59,27 @@ class DataFile:
         return None
 
     def obtain(self, root: Path, read: Callable[[Path], T]) -> T:
-        """Read the file under `root`, by whichever of its names; download it first if absent.
-
-        `read` raises DataError for a file that is not what it should be; such a download is
-        thrown away.
-        """
+        """Read the file under `root`; download it if absent, kept only if `read` accepts it."""
         if (there := self.present(root)) is not None:
             return read(there)
         file = root / self.folder / self.name
         try:
-            return self._download(file, read)
+            pooch = import_module("pooch")  # not an import statement: it may be absent
+            fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(file) as out:  # under another name, until it was read
+                fetch(self.url, _Capped(out, self.most), None)
+                out.flush()
+                return read(Path(out.name))
         except ImportError:
-            raise self._missing(file, "pooch is not installed", "pip install pooch, or ") from None
+            why, first = "pooch is not installed", "pip install pooch, or "
         except DataError as error:
-            raise self._missing(file, f"what arrived is wrong: {error.problem}") from None
+            why, first = f"what arrived is wrong: {error.problem}", ""
         except Exception as error:  # the network, the disk: each breaks in ways of its own
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            raise self._missing(file, text if len(text) <= 80 else f"{text[:80]}…") from None
-
-    def _download(self, file: Path, read: Callable[[Path], T]) -> T:
-        """Download under another name, read, and only then give the file its own name."""
-        pooch = import_module("pooch")  # not an import statement: it may be absent
-        fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(file) as out:
-            fetch(self.url, _Capped(out, self.most), None)
-            out.flush()
-            return read(Path(out.name))
-
-    def _missing(self, file: Path, why: str, first: str = "") -> DataError:
+            why, first = text if len(text) <= 80 else f"{text[:80]}…", ""
         problem = f"the file is missing and cannot be downloaded ({why})"
-        return DataError(problem, f"{first}save {self.url} in the folder {file.parent}", file=file)
+        raise DataError(problem, f"{first}save {self.url} in the folder {file.parent}", file=file)
 
 
 class _Capped:

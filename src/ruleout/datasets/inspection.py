@@ -1,26 +1,41 @@
-"""What is in the data, before anything is trained on it."""
+r"""What is in the data before anything is trained on it, and what sets alone say of their origin.
+
+The assumption behind every method: given the true class y and a size s, all sets of s classes
+without y are equally likely. With unknown class shares :math:`\pi`, a set A of size s then has
+
+.. math:: P(A \mid s) = \Bigl(1 - \sum_{a \in A} \pi_a\Bigr) \Big/ \binom{k-1}{s}.
+
+The shares are unknown, yet three things can be tested.
+
+1. Pairs. With :math:`c = \frac{s(s-1)}{(k-1)(k-2)}`,
+
+   .. math::
+      P(a \in A) = \frac{s}{k-1} (1 - \pi_a), \qquad P(a, b \in A) = c\,(1 - \pi_a - \pi_b):
+
+   a share fixes how often its class is ruled out, and two of them how often both are, so that
+   pairs follow from single counts. Each class's pairs add up to s-1 times its single count, which
+   leaves :math:`\binom k2 - k = k(k-3)/2` degrees of freedom. Three classes at a time could be
+   tested alike; preferences show in pairs first.
+2. Sizes. All sizes must give the same shares, unless the size depends on the true class:
+   :math:`k-1` degrees of freedom for every size but one.
+3. Signs. No share is negative: no class is ruled out in more than :math:`s/(k-1)` of the rows.
+
+How often single classes are ruled out says nothing more: any counts that obey 3 fit some shares.
+An annotator who favours a class looks like one who rarely meets it. Only if the classes are known
+to be balanced can that be told apart (:func:`marginals`), or if true labels are known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.uniformity import (
-    Shares,
-    count_by_size,
-    count_by_truth,
-    given_truth,
-    marginals,
-    pairs,
-    same,
-    some_rows,
-)
 from ruleout.labels import bits
 from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.classes import encode, look_alikes
@@ -29,9 +44,9 @@ from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets
 
-__all__ = ["Finding", "Findings", "inspect"]
-
 Level = Literal["fine", "note", "warning"]
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 WRONG = 1e-3  # p-values below this are warnings, and are shown as "p < 0.001"
 LIKELY = 0.01  # a law fits from here on
@@ -39,6 +54,7 @@ MANY = 1000  # classes up to which pairs and sizes are tested
 _EXCESS = 4.0  # standard deviations above what ruled-out classes allow
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
 _NAMED = 5  # rows that a message names
+_WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
 
 
 @dataclass(frozen=True)
@@ -130,7 +146,7 @@ def inspect(
     -------
     Findings
         Named ``sizes``, ``size law``, ``class rates``, ``class shares``, ``pairs`` and so on; see
-        :mod:`ruleout.datasets.uniformity` for what can be tested, and how.
+        :mod:`ruleout.datasets.inspection` for what can be tested, and how.
 
     Examples
     --------
@@ -203,8 +219,7 @@ def _sets(sets: LabelSets) -> Iterator[Finding]:
     if k > MANY:
         return
     yield _pairs(sets, shares)
-    test = same(counts, shares)
-    if test is not None:
+    if (test := same(counts, shares)) is not None:
         yield _tested(
             "sizes and classes",
             test,
@@ -215,7 +230,6 @@ def _sets(sets: LabelSets) -> Iterator[Finding]:
 
 
 def _sizes(sizes: NDArray[np.intp], k: int) -> Iterator[Finding]:
-    """Describe how many classes are ruled out, and the law that fits."""
     counts, n = np.bincount(sizes, minlength=k), len(sizes)
     numbers = {
         "rows": n,
@@ -244,7 +258,6 @@ def _sizes(sizes: NDArray[np.intp], k: int) -> Iterator[Finding]:
 
 
 def _law(counts: NDArray[np.intp]) -> Finding:
-    """Compare the sizes with the laws that have names."""
     tests = {name: _fit(counts, size_law(name, len(counts) + 1)) for name in LAWS}
     known = {name: test.p for name, test in tests.items() if test is not None}
     fits = [f"{name!r} ({_shown_p(p)})" for name, p in known.items() if p >= LIKELY]
@@ -267,22 +280,17 @@ def _fit(counts: NDArray[np.intp], law: NDArray[np.float64]) -> Test | None:
         cells[-1][0] += seen
         cells[-1][1] += expected
     if len(cells) > 1 and cells[-1][1] < EXPECTED:
-        seen, expected = cells.pop()
-        cells[-1][0] += seen
-        cells[-1][1] += expected
+        cells[-2:] = [[a + b for a, b in zip(*cells[-2:], strict=True)]]
     if len(cells) < 2:
         return None
     return Test(sum((seen - e) ** 2 / e for seen, e in cells), len(cells) - 1)
 
 
 def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
-    """Describe how often each class is ruled out."""
     rates, names = shares.rates, sets.classes
     low, high = int(np.argmin(rates)), int(np.argmax(rates))
-    numbers = {
-        "rates": {str(name): float(rate) for name, rate in zip(names, rates, strict=True)},
-        "p": None if balanced is None else balanced.p,
-    }
+    by_name = dict(zip(map(str, names), rates.tolist(), strict=True))
+    numbers = {"rates": by_name, "p": None if balanced is None else balanced.p}
     level: Level = "fine"
     message = (
         f"Ruled out least often: {brief(names[low])} ({_percent(rates[low])} of the rows), "
@@ -306,14 +314,11 @@ def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
 
 
 def _shares(found: Shares, sets: LabelSets) -> Finding:
-    """Describe the class shares; none may be far below zero."""
     from scipy.special import ndtri
 
     k, order = len(sets.classes), np.argsort(-found.shares, kind="stable")
-    numbers = {
-        "shares": {str(n): float(v) for n, v in zip(sets.classes, found.shares, strict=True)},
-        "errors": {str(n): float(v) for n, v in zip(sets.classes, found.errors, strict=True)},
-    }
+    parts, names = {"shares": found.shares, "errors": found.errors}, [*map(str, sets.classes)]
+    numbers = {n: dict(zip(names, part.tolist(), strict=True)) for n, part in parts.items()}
     largest = ", ".join(
         f"{brief(sets.classes[a])} {_percent(found.shares[a])} ± {100 * found.errors[a]:.1f}"
         for a in order[:3]
@@ -332,7 +337,6 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
 
 
 def _pairs(sets: LabelSets, shares: Shares) -> Finding:
-    """Test how often two classes are ruled out together."""
     part = sets[some_rows(sets)]
     test = pairs(count_by_size(part, pairs=True), shares)
     if test is None:
@@ -352,14 +356,13 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
         "approach here assumes away.",
     )
     numbers = {
-        **found.numbers,
         "rows": int(np.count_nonzero(part.sizes)),
         "by_size": {str(size): one.p for size, one in test.by_size.items()},
         "pair": [str(sets.classes[place]) for place in test.pair],
         "ratio": test.ratio,
         "z": test.z,
     }
-    return Finding(found.level, found.name, found.message, numbers)
+    return replace(found, numbers={**found.numbers, **numbers})
 
 
 # ---------------------------------------------------------------------- true labels
@@ -389,8 +392,7 @@ def _truth(sets: LabelSets, labels: Any, file: Path | None) -> Iterator[Finding]
     rows, sums, squares = (
         np.asarray(np.bincount(code, part.sizes**power, k), np.float64) for power in (0, 1, 2)
     )
-    test = given_truth(count_by_truth(part, code), rows, sums, squares)
-    if test is not None:
+    if (test := given_truth(count_by_truth(part, code), rows, sums, squares)) is not None:
         yield _tested(
             "wrong classes",
             test,
@@ -406,7 +408,6 @@ def _truth(sets: LabelSets, labels: Any, file: Path | None) -> Iterator[Finding]
 def _columns(
     sets: LabelSets, x: NDArray[Any] | None, features: Sequence[str], file: Path | None
 ) -> Iterator[Finding]:
-    """Say what the features say; without them, only whether sets look like true labels."""
     if x is None or not x.size:
         yield from _single(sets)
         if x is not None and len(x):
@@ -441,30 +442,26 @@ def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
         yield from _single(sets)
         return
     rate, most, z, rows = found
+    level: Level = "warning" if z >= _EXCESS else "fine"
     message = (
         f"The features point to a class that is listed in {_percent(rate)} of {rows:,} unseen "
         f"rows; sets of ruled-out classes chosen at random allow up to {_percent(most)}"
     )
-    if z >= _EXCESS:
-        message += f". {_suspicion(sets, surely=rate > (1 + most) / 2)}"
-    else:
+    if z < _EXCESS:
         message += "; the difference may be chance." if rate > most else "."
-    level: Level = "warning" if z >= _EXCESS else "fine"
-    yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z})
-
-
-def _suspicion(sets: LabelSets, surely: bool) -> str:
-    if not surely:
-        return (
-            "Either the sets list what examples may be, or whoever rules out prefers some "
+    elif rate <= (1 + most) / 2:
+        message += (
+            ". Either the sets list what examples may be, or whoever rules out prefers some "
             "classes by what they see."
         )
-    if (sets.sizes == 1).all():
-        return (
-            "They seem to list what examples are: give true labels as such, with --label or "
+    elif (sets.sizes == 1).all():
+        message += (
+            ". They seem to list what examples are: give true labels as such, with --label or "
             "LabelSets.from_labels."
         )
-    return "They seem to list what examples may be: use LabelSets.from_candidates."
+    else:
+        message += ". They seem to list what examples may be: use LabelSets.from_candidates."
+    yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z})
 
 
 def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, float, int] | None:
@@ -492,7 +489,6 @@ def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, f
 
 
 def _constant(x: NDArray[np.float32], features: Sequence[str]) -> Iterator[Finding]:
-    """Name columns that never change, and columns that count the rows."""
     if len(x) < 2:
         return
     steady = np.flatnonzero(x.min(0) == x.max(0))
@@ -538,10 +534,13 @@ def _equal(sets: LabelSets, x: NDArray[np.float32], file: Path | None) -> Iterat
 def equal_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that have an equal, group by group, and where each group starts.
 
-    >>> equal_rows(np.array([[1, 2], [0, 0], [1, 2], [3, 4]], np.float32))
-    (array([0, 2]), array([0]))
+    Rows are hashed first: a random combination of their bits, modulo 2^64.
     """
-    codes = _hashes(x)
+    factors = np.random.default_rng(0).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * 2 + 1
+    codes = np.empty(len(x), np.uint64)
+    for piece in bits.chunks(*x.shape):
+        words = (x[piece] + np.float32(0)).view(np.uint32)  # -0 becomes 0
+        codes[piece] = (words * factors).sum(1, dtype=np.uint64)
     order = np.argsort(codes, kind="stable")
     twin = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     for piece in bits.chunks(len(twin), x.shape[1]):  # the hash may lie
@@ -549,18 +548,258 @@ def equal_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.int
         equal = (x[order[here]] == x[order[here + 1]]).all(1)
         twin[piece] = np.where(equal, here, -1)
     twin = twin[twin >= 0]
-    member = np.zeros(len(x), np.bool_)
-    member[twin] = member[twin + 1] = True
-    follows = np.zeros(len(x), np.bool_)
-    follows[twin + 1] = True
+    member, follows = np.zeros((2, len(x)), np.bool_)
+    member[twin] = member[twin + 1] = follows[twin + 1] = True
     return order[member], np.flatnonzero(~follows[member])
 
 
-def _hashes(x: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Hash each row: a random combination of its bits, modulo 2^64."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * 2 + 1
-    codes = np.empty(len(x), np.uint64)
-    for piece in bits.chunks(*x.shape):
-        words = (x[piece] + np.float32(0)).view(np.uint32)  # -0 becomes 0
-        codes[piece] = (words * factors).sum(1, dtype=np.uint64)
-    return codes
+# ---------------------------------------------------------------------- what sets alone can say
+
+
+class Counts(NamedTuple):
+    """The rows that rule out `size` classes: how many, each class, and each pair of classes."""
+
+    size: int
+    rows: int
+    classes: Vector  # [k]
+    pairs: Matrix | None  # [k, k], symmetric; its diagonal is `classes`
+
+
+def count_by_size(sets: LabelSets, *, pairs: bool = False) -> Iterator[Counts]:
+    """Yield the counts of each size that occurs, sizes rising; size 0 is left out."""
+    sizes, k = sets.sizes, len(sets.classes)
+    order = np.argsort(sizes, kind="stable")
+    found, starts = np.unique(sizes[order], return_index=True)
+    for size, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        if size == 0:
+            continue
+        each, joint = np.zeros(k), np.zeros((k, k)) if pairs else None
+        for piece in bits.chunks(len(rows), k):
+            mask = bits.unpack(sets.packed[rows[piece]], k)
+            if joint is None:
+                each += mask.sum(0)
+            else:  # float32 holds counts of a block exactly
+                numbers = mask.astype(np.float32)
+                joint += numbers.T @ numbers
+        if joint is not None:
+            each = joint.diagonal().copy()
+        yield Counts(size, len(rows), each, joint)
+
+
+def count_by_truth(sets: LabelSets, truth: NDArray[np.intp]) -> Matrix:
+    """Count, for each true class (row), how often each class is ruled out (column)."""
+    k = len(sets.classes)
+    table, every = np.zeros((k, k)), np.eye(k, dtype=np.float32)
+    for piece in bits.chunks(len(sets), k):
+        mask = bits.unpack(sets.packed[piece], k).astype(np.float32)
+        table += every[truth[piece]].T @ mask
+    return table
+
+
+def some_rows(sets: LabelSets) -> NDArray[np.intp] | slice:
+    """Return all rows, or a random part where counting pairs in all of them would take long."""
+    n, k = sets.shape
+    most = int(_WORK / k**2)
+    some = np.random.default_rng(0)
+    return slice(None) if n <= most else np.sort(some.choice(n, most, replace=False))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Class shares estimated from sets alone, unbiased, so an estimate may be negative."""
+
+    shares: Vector  # [k], sums to 1
+    errors: Vector  # [k], standard errors
+    rates: Vector  # [k], in which part of the rows each class is ruled out
+
+    @property
+    def clipped(self) -> Vector:
+        positive = np.maximum(self.shares, 0)
+        return np.asarray(positive / positive.sum())
+
+
+def marginals(counts: Iterable[Counts], k: int) -> tuple[Shares, Test | None]:
+    r"""Estimate the class shares, and test whether all classes are ruled out equally often.
+
+    A row of size s gives the unbiased estimate :math:`1 - \frac{k-1}{s} [a \in A]` of each share;
+    rows are weighted by :math:`s/(k-s)`, their inverse variance under balanced classes.
+
+    Under balanced classes :math:`\sum_a (N_a - \bar N)^2`, over its mean per degree of freedom
+    :math:`\sum_i s_i (k - s_i) / (k (k-1))`, is chi-square with k-1 degrees.
+    """
+    rows = 0
+    total = squares = spread = 0.0
+    seen, first, cross, second = np.zeros((4, k))
+    for one in counts:
+        s, weight = one.size, one.size / (k - one.size)
+        rows += one.rows
+        total += weight * one.rows
+        squares += weight**2 * one.rows
+        spread += one.rows * s * (k - s) / (k * (k - 1))
+        seen += one.classes
+        first += weight * (k - 1) / s * one.classes
+        cross += weight**2 * (k - 1) / s * one.classes
+        second += (weight * (k - 1) / s) ** 2 * one.classes
+    left = first / total  # 1 - share
+    variance = second - 2 * left * cross + left**2 * squares
+    shares = Shares(1 - left, np.sqrt(np.maximum(variance, 0)) / total, seen / rows)
+    statistic = float(((seen - seen.mean()) ** 2).sum())
+    return shares, Test(statistic / spread, k - 1) if spread >= EXPECTED else None
+
+
+def same(counts: Iterable[Counts], shares: Shares) -> Test | None:
+    """Test whether all sizes give the same shares: 2 above."""
+    pi, k = shares.clipped, len(shares.shares)
+    if k < 3:
+        return None
+    parts = []
+    for one in counts:
+        p = one.size / (k - 1) * (1 - pi)
+        if one.rows * min(p.min(), (1 - p).min()) < EXPECTED:
+            continue
+        cover = both(k, one.size) * (1 - pi[:, None] - pi) - np.outer(p, p)
+        np.fill_diagonal(cover, p * (1 - p))
+        scale = (k - 1) / one.size
+        cover += cover.trace() / k**2  # sums are known, not random: this makes it invertible
+        inverse = np.linalg.inv(cover) * one.rows / scale**2
+        parts.append((1 - scale * one.classes / one.rows, inverse))
+    if len(parts) < 2:
+        return None
+    weight = np.sum([inverse for _, inverse in parts], axis=0)
+    middle = np.linalg.solve(weight, np.sum([inverse @ found for found, inverse in parts], axis=0))
+    statistic = sum((found - middle) @ inverse @ (found - middle) for found, inverse in parts)
+    return Test(float(statistic), (len(parts) - 1) * (k - 1))
+
+
+def both(k: int, s: int) -> float:
+    """Return how likely two classes that are not the true one are both in a set of size s."""
+    return s * (s - 1) / ((k - 1) * (k - 2))
+
+
+def given_truth(table: Matrix, rows: Vector, sums: Vector, squares: Vector) -> Test | None:
+    r"""Test, with true labels known, whether all wrong classes are ruled out equally often.
+
+    For one true class, the counts of the k-1 others (its row of `table`) scatter with
+    :math:`\sum_i s_i (k-1-s_i) / ((k-1)(k-2))` per degree of freedom, of which there are k-2;
+    `rows`, `sums` and `squares` are of the sizes :math:`s_i`.
+    """
+    k = len(rows)
+    if k < 3:
+        return None
+    spread = (sums * (k - 1) - squares) / ((k - 1) * (k - 2))
+    expected = np.minimum(sums, rows * (k - 1) - sums) / (k - 1)
+    use = np.flatnonzero(expected >= EXPECTED)
+    if not len(use):
+        return None
+    wrong = table[use] - (sums[use] / (k - 1))[:, None]
+    wrong[np.arange(len(use)), use] = 0  # the truth itself
+    statistic = float(((wrong**2).sum(1) / spread[use]).sum())
+    return Test(statistic, len(use) * (k - 2))
+
+
+class PairTest(NamedTuple):
+    """The test of pairs: over all sizes, for each size, and the pair that stands out most."""
+
+    pooled: Test
+    by_size: dict[int, Test]
+    pair: tuple[int, int]
+    ratio: float  # of how often that pair is ruled out to what is expected
+    z: float  # the same in standard deviations
+
+
+def pairs(counts: Iterable[Counts], shares: Shares) -> PairTest | None:
+    r"""Test how often two classes are ruled out together, whatever the class shares are.
+
+    The residual of a row, :math:`d_{ab} = [a, b \in A] - t\,([a \in A] + [b \in A]) + c` with
+    :math:`t = (s-1)/(k-2)`, has mean zero whatever the shares are, and its rows sum to zero: it
+    lies in the space of dimension :math:`k(k-3)/2` that is orthogonal to single counts. Its
+    covariance there is :math:`\lambda_2 I + (\lambda_1 - \lambda_2) \sum_y \pi_y \Pi_y`, where
+    :math:`\Pi_y` projects on what row y determines, so the Wald statistic
+    :math:`R^\top C^{-1} R` of the summed residuals takes a few products with k × k matrices.
+    """
+    pi, k = shares.clipped, len(shares.shares)
+    if k < 4:
+        return None
+    residual, expected, apart, variance = np.zeros((4, k, k))
+    scales, tests = np.zeros(2), {}
+    for one in counts:
+        if one.pairs is None or not 2 <= one.size <= k - 2:
+            continue
+        mine, (joint, neither, spread) = _residual(one, k), _moments(one, pi)
+        if _enough(joint, neither):
+            tests[one.size] = _wald(mine, one.rows * _spreads(k, one.size), pi)
+        residual += mine
+        expected += joint
+        apart += neither
+        variance += spread
+        scales += one.rows * _spreads(k, one.size)
+    if not _enough(expected, apart):
+        return None
+    above = np.triu_indices(k, 1)
+    z = residual[above] / np.sqrt(variance[above])
+    most = int(np.argmax(np.abs(z)))
+    a, b = int(above[0][most]), int(above[1][most])
+    ratio = float(1 + residual[a, b] / expected[a, b])
+    return PairTest(_wald(residual, scales, pi), tests, (a, b), ratio, float(z[most]))
+
+
+def _moments(one: Counts, pi: Vector) -> tuple[Matrix, Matrix, Matrix]:
+    """Return how often both and neither of two classes are expected, and the variance."""
+    k, s = len(pi), one.size
+    c, t = both(k, s), (s - 1) / (k - 2)
+    joint = c * (1 - pi[:, None] - pi) * one.rows
+    rate = s / (k - 1) * (1 - pi) * one.rows
+    single = rate[:, None] + rate - 2 * joint
+    neither = one.rows - single - joint
+    spread = joint * (1 - 2 * t + c) ** 2 + single * (c - t) ** 2 + neither * c**2
+    return joint, neither, spread
+
+
+def _enough(expected: Matrix, apart: Matrix) -> bool:
+    upper = np.triu_indices(len(expected), 1)
+    return bool(min(expected[upper].min(), apart[upper].min()) >= EXPECTED)
+
+
+def _residual(one: Counts, k: int) -> Matrix:
+    assert one.pairs is not None
+    t = (one.size - 1) / (k - 2)
+    mine = one.pairs - t * (one.classes[:, None] + one.classes) + both(k, one.size) * one.rows
+    np.fill_diagonal(mine, 0)
+    return np.asarray(mine)
+
+
+def _spreads(k: int, s: int) -> Vector:
+    r"""Return :math:`\lambda_1, \lambda_2`: the variance of a row in each part of the space.
+
+    Given y, the space splits into what the k-1 pairs with y determine (dimension k-2) and the rest
+    (dimension (k-1)(k-4)/2); the symmetry among the other classes allows one variance for each.
+    """
+    c, t = both(k, s), (s - 1) / (k - 2)
+    whole = (
+        s * (s - 1) / 2 * (1 - 2 * t + c) ** 2
+        + s * (k - s) * (c - t) ** 2
+        + (k - s) * (k - s - 1) / 2 * c**2
+    )
+    row = (s * (c - t) ** 2 + (k - 1 - s) * c**2) / (k - 3)
+    rest = (k - 1) * (k - 4) / 2
+    return np.array([row, (whole - (k - 2) * row) / rest if rest else row])
+
+
+def _wald(residual: Matrix, scales: Vector, pi: Vector) -> Test:
+    from scipy.sparse.linalg import LinearOperator, cg  # late: it takes a while
+
+    k = len(pi)
+    cover = LinearOperator(
+        (k * k, k * k), lambda flat: _cover(flat.reshape(k, k), scales, pi).ravel(), dtype=float
+    )  # close to a multiple of the identity: a few steps are enough
+    solved, _ = cg(cover, residual.ravel(), rtol=1e-10, maxiter=100)
+    return Test(float(residual.ravel() @ solved / 2), k * (k - 3) // 2)
+
+
+def _cover(matrix: Matrix, scales: Vector, pi: Vector) -> Matrix:
+    """Multiply by the covariance: `matrix` is symmetric and its rows sum to zero."""
+    k = len(pi)
+    row = pi @ matrix
+    shared = (pi[:, None] + pi) * matrix * (k - 2) / (k - 3) - (row[:, None] + row) / (k - 3)
+    np.fill_diagonal(shared, 0)
+    return np.asarray(scales[1] * matrix + (scales[0] - scales[1]) * shared)

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from ruleout.datasets.data_files import DataFile, data_root
-from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, Rows, TableSet
+from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.datasets.newsgroups import NewsSet
 from ruleout.labels.classes import ClassName, encode
 from ruleout.labels.errors import brief, nearest
 
@@ -36,7 +35,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry:
     """Return what the registry says about a data set, or raise with the nearest name."""
-    if name not in names():
+    if name not in REGISTRY:
         say = nearest(name, names(), f"the data sets are {', '.join(names())}")
         raise ValueError(f"unknown data set {brief(name)}; {say}")
     return REGISTRY[name]
@@ -63,9 +62,6 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
     >>> digits = load("digits")
     >>> digits.x_train.shape, digits.test  # its publishers split nothing off
     ((1797, 64), None)
-    >>> load("mnits")
-    Traceback (most recent call last):
-    ValueError: unknown data set 'mnits'; did you mean 'mnist'?
     """
     return find(name).load(name, _folder(root))
 
@@ -119,14 +115,9 @@ class Stock:
 
 
 def survey(root: str | Path | None = None) -> list[Stock]:
-    """Say of all data sets which of their files are there.
+    """Say of all data sets which of their files are under `root`, else under :func:`data_root`.
 
     No file is opened; data sets that were registered are loaded once, to be counted.
-
-    Parameters
-    ----------
-    root
-        The folder of the data, else :func:`~ruleout.datasets.data_root`.
     """
     return [_stock(name, _folder(root)) for name in names()]
 
@@ -150,17 +141,9 @@ def fetch(name: str, root: str | Path | None = None) -> Stock:
 
 def _stock(name: str, root: Path) -> Stock:
     entry = find(name)
-    files, wanted = entry.present(root)
-    return Stock(
-        name=name,
-        rows=entry.rows,
-        features=entry.features,
-        classes=len(entry.classes),
-        folder=root / entry.files[0].folder if entry.files else None,
-        files=files,
-        wanted=wanted,
-        where=entry.where,
-    )
+    folder = root / entry.files[0].folder if entry.files else None
+    counts = entry.rows, entry.features, len(entry.classes)
+    return Stock(name, *counts, folder, *entry.present(root), entry.where)
 
 
 # ---------------------------------------------------------------------- a user's own
@@ -240,12 +223,15 @@ def register(name: str, loader: Callable[[], Any], *, source: str = "") -> None:
         raise ValueError(f"a data set cannot be named {brief(name)}; give a word")
     if name in REGISTRY:
         raise ValueError(f"data set {brief(name)} is registered already; choose another name")
-    REGISTRY[name] = LoadedSet(
-        loader=loader, source=source, origin=f"registered by {loader.__module__}"
-    )
+    origin = f"registered by {loader.__module__}"
+    REGISTRY[name] = LoadedSet(loader=loader, source=source, origin=origin)
 
 
 # ---------------------------------------------------------------------- those that ship
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split("|"))
 
 
 def _digits() -> tuple[Any, Any]:
@@ -270,8 +256,6 @@ def _idx(folder: str, address: str, *sums: str) -> dict[str, DataFile]:
     }
 
 
-_FASHION = "T-shirt/top|Trouser|Pullover|Dress|Coat|Sandal|Shirt|Sneaker|Bag|Ankle boot"
-
 _IMAGES = {
     "mnist": IdxSet(
         **_idx(
@@ -294,7 +278,9 @@ _IMAGES = {
             "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
             "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
         ),
-        classes=tuple(_FASHION.split("|")),
+        classes=_words(
+            "T-shirt/top|Trouser|Pullover|Dress|Coat|Sandal|Shirt|Sneaker|Bag|Ankle boot"
+        ),
         source="Fashion-MNIST (Xiao, Rasul and Vollgraf 2017), the four idx files of Zalando.",
     ),
     "kmnist": IdxSet(
@@ -328,26 +314,24 @@ _CIFAR10 = CifarSet(
         for name, sha256 in _BATCHES.items()
     ),
     inside="cifar-10-batches-bin",
-    classes=(
-        *("airplane", "automobile", "bird", "cat", "deer"),
-        *("dog", "frog", "horse", "ship", "truck"),
-    ),
+    classes=_words("airplane|automobile|bird|cat|deer|dog|frog|horse|ship|truck"),
     source="CIFAR-10 (Krizhevsky 2009), binary version; each channel less its mean (0.4914, "
     "0.4822, 0.4465), divided by its standard deviation (0.247, 0.243, 0.261).",
 )
 
 
-_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+def _uci(place: str, most: int, shape: tuple[int, int], sha256: str) -> DataFile:
+    url = f"https://archive.ics.uci.edu/ml/machine-learning-databases/{place}"
+    return DataFile("uci", place.split("/")[1], sha256, url, most, shape)
+
 
 _TABLES = {
     "yeast": TableSet(
-        file=DataFile(
-            "uci",
-            "yeast.data",
-            "9e05d6ffade2900ebc71ad7ab25ffca17315b5add8eddb584bc38d6a9aa1156a",
-            _UCI + "yeast/yeast.data",
+        file=_uci(
+            "yeast/yeast.data",
             1 << 18,
             (1484, 10),
+            "9e05d6ffade2900ebc71ad7ab25ffca17315b5add8eddb584bc38d6a9aa1156a",
         ),
         classes=("CYT", "ERL", "EXC", "ME1", "ME2", "ME3", "MIT", "NUC", "POX", "VAC"),
         source="Yeast (Nakai 1996), the UCI file; eight features as they stand there.",
@@ -369,13 +353,11 @@ _TABLES = {
         comma=True,
     ),
     "dermatology": TableSet(
-        file=DataFile(
-            "uci",
-            "dermatology.data",
-            "455eba77f72cd087ce54a5a266c514c5f34e85000c8689ad09e796d68ad45742",
-            _UCI + "dermatology/dermatology.data",
+        file=_uci(
+            "dermatology/dermatology.data",
             1 << 17,
             (366, 35),
+            "455eba77f72cd087ce54a5a266c514c5f34e85000c8689ad09e796d68ad45742",
         ),
         classes=(1, 2, 3, 4, 5, 6),
         source="Dermatology (Ilter and Guvenir 1998), the UCI file; 34 features as they stand "
@@ -384,17 +366,14 @@ _TABLES = {
         missing=33,
     ),
     "synthetic-control": TableSet(
-        file=DataFile(
-            "uci",
-            "synthetic_control.data",
-            "97e1cbbd6a6da230f8c5da645174b67257e47668cd0c2041cd1f61209e507ed5",
-            _UCI + "synthetic_control-mld/synthetic_control.data",
+        file=_uci(
+            "synthetic_control-mld/synthetic_control.data",
             1 << 20,
             (600, 60),
+            "97e1cbbd6a6da230f8c5da645174b67257e47668cd0c2041cd1f61209e507ed5",
         ),
-        classes=(
-            *("normal", "cyclic", "increasing trend"),
-            *("decreasing trend", "upward shift", "downward shift"),
+        classes=_words(
+            "normal|cyclic|increasing trend|decreasing trend|upward shift|downward shift"
         ),
         source="Synthetic Control (Alcock and Manolopoulos 1999), the UCI file; 60 points in time "
         "as they stand there.",
@@ -413,27 +392,12 @@ _NEWS = NewsSet(
     ),
     parts={"20news-bydate-test": 7532, "20news-bydate-train": 11314},
     dimensions=1000,
-    classes=(
-        "alt.atheism",
-        "comp.graphics",
-        "comp.os.ms-windows.misc",
-        "comp.sys.ibm.pc.hardware",
-        "comp.sys.mac.hardware",
-        "comp.windows.x",
-        "misc.forsale",
-        "rec.autos",
-        "rec.motorcycles",
-        "rec.sport.baseball",
-        "rec.sport.hockey",
-        "sci.crypt",
-        "sci.electronics",
-        "sci.med",
-        "sci.space",
-        "soc.religion.christian",
-        "talk.politics.guns",
-        "talk.politics.mideast",
-        "talk.politics.misc",
-        "talk.religion.misc",
+    classes=_words(
+        "alt.atheism|comp.graphics|comp.os.ms-windows.misc|comp.sys.ibm.pc.hardware|"
+        "comp.sys.mac.hardware|comp.windows.x|misc.forsale|rec.autos|rec.motorcycles|"
+        "rec.sport.baseball|rec.sport.hockey|sci.crypt|sci.electronics|sci.med|sci.space|"
+        "soc.religion.christian|talk.politics.guns|talk.politics.mideast|talk.politics.misc|"
+        "talk.religion.misc"
     ),
     source="20 Newsgroups (Lang 1995), the version sorted by date: all documents with their "
     "headers, tf-idf and TruncatedSVD to 1000 dimensions fitted on all of them",

@@ -2,8 +2,14 @@
 
 from ruleout.experiments.ledger import Failure, Holdings, Ledger, Record, gather
 from ruleout.experiments.plans import TABLES, Printed, plan, printed, printed_for
-from ruleout.experiments.reports import FORMATS, page, write_report
-from ruleout.experiments.results import PaperTable, paper_tables, verdict
+from ruleout.experiments.reports import (
+    FORMATS,
+    PaperTable,
+    page,
+    paper_tables,
+    verdict,
+    write_report,
+)
 from ruleout.experiments.runner import cost, count_models, drive, estimate, run, work
 from ruleout.experiments.specs import PROTOCOLS, Protocol, Spec, protocol
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -226,7 +226,7 @@ class Ledger:
     def add(self, specs: Sequence[Spec]) -> None:
         """Add tasks; those that are there stay as they are."""
         with self._writing():
-            self._many(
+            self._database.executemany(
                 "INSERT OR IGNORE INTO tasks (key, spec) VALUES (?, ?)",
                 [(spec.key, spec.to_json()) for spec in specs],
             )
@@ -264,7 +264,7 @@ class Ledger:
     def open(self, specs: Sequence[Spec] | None = None) -> list[Spec]:
         """Return the tasks still to do: neither recorded nor given up; those that failed last."""
         wanted = self.specs() if specs is None else specs
-        done, times = self.done(), {key: n for key, n, _ in self._failed()}
+        done, times = self.done(), {key: n for key, n, *_ in self._failed()}
         left = [one for one in wanted if one.key not in done and times.get(one.key, 0) <= RETRIES]
         return sorted(left, key=lambda one: times.get(one.key, 0))
 
@@ -280,27 +280,25 @@ class Ledger:
         """Write down that a task failed."""
         text = error.encode(errors="replace").decode()  # names of files can hold half characters
         with self._writing():
-            self._many("INSERT INTO failures (key, error) VALUES (?, ?)", [(spec.key, text)])
+            self._rows("INSERT INTO failures (key, error) VALUES (?, ?)", spec.key, text)
 
     def forgive(self, specs: Sequence[Spec]) -> None:
         """Try tasks that were given up again; what happened stays written down."""
         with self._writing():
-            keys = [(spec.key,) for spec in specs]
-            self._many("UPDATE failures SET forgiven = 1 WHERE key = ?", keys)
+            for spec in specs:
+                self._rows("UPDATE failures SET forgiven = 1 WHERE key = ?", spec.key)
 
     def failures(self) -> list[Failure]:
         """Return the tasks that failed and were not recorded since."""
-        known = {spec.key: spec for spec in self.specs()}
-        done = self.done()
-        return [Failure(known[k], n, error) for k, n, error in self._failed() if k not in done]
+        known, done = {spec.key: spec for spec in self.specs()}, self.done()
+        return [Failure(known[k], n, error) for k, n, error, _ in self._failed() if k not in done]
 
-    def _failed(self) -> list[tuple[str, int, str]]:
-        """Return key, number of failures, and the error of the last one."""
-        found = self._rows(  # SQLite takes the bare column from the row of max(id)
+    def _failed(self) -> list[tuple[str, int, str, int]]:
+        """Return key, number of failures, and the error of the last one with its number."""
+        return self._rows(  # SQLite takes the bare column from the row of max(id)
             "SELECT key, count(*), error, max(id) FROM failures WHERE NOT forgiven"
             " GROUP BY key ORDER BY max(id)"
         )
-        return [(key, times, error) for key, times, error, _ in found]
 
     # ------------------------------------------------------------------ records
 
@@ -311,14 +309,20 @@ class Ledger:
         with self._writing():
             if self._rows("SELECT 1 FROM records WHERE key = ?", key):
                 return
-            told = (key, json.dumps(record.configurations), _blob(record.epochs, "<i4"),
-                    json.dumps(dict(record.about), sort_keys=True))  # fmt: skip
+            grid, about = record.configurations, dict(record.about)
             number = self._database.execute(
-                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)", told
+                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)",
+                (
+                    key,
+                    json.dumps(grid),
+                    _blob(record.epochs, "<i4"),
+                    json.dumps(about, sort_keys=True),
+                ),
             ).lastrowid
             for table, rows in _rows_of(record).items():
                 marks = ", ".join("?" * (1 + len(rows[0])))
-                self._many(f"INSERT INTO {table} VALUES ({marks})", [(number, *r) for r in rows])
+                numbered = [(number, *row) for row in rows]
+                self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", numbered)
 
     def records(self, keys: Collection[str] | None = None) -> list[Record]:
         """Return what has been recorded, in the order of the tasks."""
@@ -336,18 +340,15 @@ class Ledger:
         return len(missing)
 
     def _record(self, number: int, spec: str, grid: str, epochs: bytes, about: str) -> Record:
-        trials = self._rows(
-            "SELECT accuracy, chosen FROM trials WHERE record = ? ORDER BY trial", number
-        )
-        values = self._rows(
-            "SELECT estimate, error, test FROM configurations WHERE record = ?"
-            " ORDER BY trial, configuration", number,
-        )  # fmt: skip
+        def part(columns: str, table: str, order: str) -> list[Any]:
+            query = f"SELECT {columns} FROM {table} WHERE record = ? ORDER BY {order}"
+            return self._rows(query, number)
+
+        trials = part("accuracy, chosen", "trials", "trial")
+        values = part("estimate, error, test", "configurations", "trial, configuration")
         table = np.array(values, float).reshape(len(trials), -1, 3)  # NULL becomes NaN
         curves: dict[str, list[Any]] = {}
-        for name, points in self._rows(
-            "SELECT name, points FROM curves WHERE record = ? ORDER BY name, trial", number
-        ):
+        for name, points in part("name, points", "curves", "name, trial"):
             curves.setdefault(name, []).append(np.frombuffer(points, "<f4"))
         return Record(
             spec=Spec.from_json(spec),
@@ -393,11 +394,7 @@ class Ledger:
         with self._told():
             return self._database.execute(query, values).fetchall()
 
-    def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._database.executemany(query, rows)
-
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     def __enter__(self) -> Ledger:
@@ -411,19 +408,14 @@ def _blob(values: Any, kind: str) -> bytes:
     return np.ascontiguousarray(values, np.dtype(kind)).tobytes()
 
 
-def _number(value: Any) -> float | None:
-    """Return a number as SQLite holds it, which has no NaN."""
-    return None if np.isnan(value) else float(value)
-
-
 def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of each table that hold a record, without its number."""
-    both = zip(record.accuracy, record.chosen, strict=True)
+    """Return the rows of each table that hold a record, without its number; NaN becomes NULL."""
+    both = zip(record.accuracy.tolist(), record.chosen.tolist(), strict=True)
     tables = (record.estimates, record.errors, record.tests)
     return {
-        "trials": [(t, _number(a), int(c)) for t, (a, c) in enumerate(both)],
+        "trials": [(t, *row) for t, row in enumerate(both)],
         "configurations": [
-            (*map(int, place), *(_number(table[place]) for table in tables))
+            (*place, *(float(table[place]) for table in tables))
             for place in np.ndindex(record.estimates.shape)
         ],
         "curves": [
@@ -526,11 +518,13 @@ def _tables(records: Sequence[Record], drawn: bool) -> list[pa.Table]:
 def read_parquet(folder: str | Path) -> list[Record]:
     """Read what :func:`write_parquet` wrote."""
     place = Path(folder)
-    tables = [_parquet_rows(place / f"{name}.parquet") for name in _FILES]
+    cells, *tables = (_parquet_rows(place / f"{name}.parquet") for name in _FILES)
+    parts: list[dict[str, list[Any]]] = [{}, {}, {}]
     try:
-        cells, *parts = tables
-        grouped = [_by_key(rows) for rows in parts]
-        return [_from_rows(one, *(part.get(one["key"], []) for part in grouped)) for one in cells]
+        for part, rows in zip(parts, tables, strict=True):
+            for row in rows:
+                part.setdefault(row["key"], []).append(row)
+        return [_from_rows(one, *(part.get(one["key"], []) for part in parts)) for one in cells]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"these files are not a ledger ({type(error).__name__}: {error})",
@@ -545,17 +539,9 @@ def _parquet_rows(file: Path) -> list[dict[str, Any]]:
             "the file is missing", "name a ledger, or the folder of its Parquet files", file=file
         )
     try:
-        rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+        return cast("list[dict[str, Any]]", pq.read_table(file).to_pylist())
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"this is not Parquet ({error})", "write it again", file=file) from None
-    return rows
-
-
-def _by_key(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["key"], []).append(row)
-    return found
 
 
 def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Record:

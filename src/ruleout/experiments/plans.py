@@ -41,8 +41,6 @@ DATASETS = {
 #: The paper's names of models: those that its code runs.
 MODELS = {"linear": "linear", "mlp": "mlp", "resnet": "resnet32", "densenet": "densenet22"}
 
-_KEY = ("table", "dataset", "model", "sizes", "group", "approach")
-
 
 @dataclass(frozen=True)
 class Printed:
@@ -82,7 +80,7 @@ def printed() -> tuple[Printed, ...]:
     text = files("ruleout.experiments").joinpath("printed.csv").read_text("utf-8")
     return tuple(
         Printed(
-            **{name: row[name] for name in _KEY},
+            *(row[name] for name in ("table", "dataset", "model", "sizes", "group", "approach")),
             mean=float(row["mean"]),
             std=float(row["std"]),
             marked_worse={"yes": True, "no": False}.get(row["marked_worse_than_ours"]),
@@ -113,20 +111,12 @@ def _tables() -> dict[tuple[str, str, str], str]:
 
 
 def table_of(spec: Spec) -> str:
-    """Return the table that has the column of a spec, whatever its approach; else ``own``.
-
-    >>> table_of(Spec(dataset="yeast", approach="mine")), table_of(Spec(dataset="digits", approach="log"))
-    ('uci', 'own')
-    """  # noqa: E501
+    """Return the table that has the column of a spec, whatever its approach; else ``own``."""
     return _tables().get((spec.dataset, spec.model, spec.sizes), "own")
 
 
 def label_of(dataset: str) -> str:
-    """Return the paper's name of a data set, or our own where it has none.
-
-    >>> label_of("kmnist"), label_of("digits")
-    ('Kuzushiji', 'digits')
-    """
+    """Return the paper's name of a data set, or our own where it has none."""
     return {ours: theirs for theirs, ours in DATASETS.items()}.get(dataset, dataset)
 
 
@@ -172,9 +162,10 @@ def plan(
         raise ValueError(f"unknown table {brief(table)}; {say}")
     law = find_protocol(protocol).law
     cells = [one for one in printed() if table is None or one.table == TABLES[table]]
-    places = {(c.place[0], c.place[1], _law(c, law)): None for c in cells if table is not None}
-    sets = {(c.dataset, c.place[0]): None for c in cells}
-    rows = {(c.approach, c.row): None for c in cells}
+    fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in cells]
+    places = [(*c.place[:2], drawn) for c, drawn in zip(cells, fixed, strict=True)]
+    sets = [(c.dataset, c.place[0]) for c in cells]
+    rows = [(c.approach, c.row) for c in cells]
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
     for model in models or ():
@@ -186,13 +177,9 @@ def plan(
     return [
         Spec(dataset=dataset, model=model, approach=row, law=drawn, protocol=protocol, **settings)
         for dataset in _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())
-        for model, drawn in _columns(dataset, list(places), models, laws, law)
+        for model, drawn in _columns(dataset, places if table else [], models, laws, law)
         for row in _chosen("approach", approaches, rows, approach_names(), PAPER)
     ]
-
-
-def _law(cell: Printed, law: str) -> str:
-    return f"fixed:{cell.sizes[2:]}" if cell.sizes.startswith("s=") else law
 
 
 def _columns(
@@ -203,19 +190,15 @@ def _columns(
     law: str,
 ) -> list[tuple[str, str]]:
     """Return models and laws of a data set: those of its table, of another column, or as asked."""
-    here = [place[1:] for place in places if place[0] == dataset]
+    here = list(dict.fromkeys(place[1:] for place in places if place[0] == dataset))
     if not here:  # a data set that the table does not have: with its first model and all its laws
-        here = [(model, one) for model, one in _pairs(places) if model == _pairs(places)[0][0]]
+        here = list(dict.fromkeys(place[1:] for place in places if place[1] == places[0][1]))
         here = here or [("linear", law)]
     if models is None and laws is None:
         return here
     chosen = models or list(dict.fromkeys(model for model, _ in here))
     drawn = laws or list(dict.fromkeys(one for _, one in here))
     return [(model, one) for model in chosen for one in drawn]
-
-
-def _pairs(places: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys(place[1:] for place in places))
 
 
 def _chosen(
@@ -225,10 +208,7 @@ def _chosen(
     registered: Iterable[str],
     papers: Iterable[str],
 ) -> list[str]:
-    """Return names as code has them: of a table, or of what is registered and not the paper's.
-
-    `table` pairs the paper's names with ours. A name that is neither is refused.
-    """
+    """Return our names, of a table that pairs the paper's with ours, or of what is registered."""
     pairs = list(table)
     if wanted is None:
         return list(dict.fromkeys(ours for _, ours in pairs))

@@ -10,12 +10,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -85,49 +85,38 @@ def run(
         progress=progress,
         **options,
     )
-    searched = time.perf_counter() - began
-    final = _final(spec, data, found, options)
-    about = {"seconds": time.perf_counter() - began, "grid_seconds": searched}
-    return _record(spec, found, final, _about(found, final) | about)
-
-
-def _final(spec: Spec, data: Prepared, found: Search, options: dict[str, Any]) -> GridFit:
-    """Train what was chosen, on all rows or on those that were not set aside."""
-    trials, train = data.trials, data.train
+    searched, trials = time.perf_counter() - began, data.trials
     if not protocol(spec.protocol).refit:
         trials = [set_aside(trial, spec.share)[0] for trial in trials]
-    watch = {"test": data.test, "train": train}
-    return refit_chosen(
+    watch = {"test": data.test, "train": data.train}
+    final = refit_chosen(
         data.x, trials, found.chosen, found.grid, watch=watch, moments=False, **options
     )
+    times = {"seconds": time.perf_counter() - began, "grid_seconds": searched}
+    return _record(spec, found, final, times)
 
 
-def _record(spec: Spec, found: Search, final: GridFit, about: dict[str, Any]) -> Record:
-    tests = found.grid.history["test/accuracy"][..., -spec.average :].mean(-1)
+def _record(spec: Spec, found: Search, final: GridFit, times: dict[str, float]) -> Record:
     names = {"test": "test/accuracy", "train": "train/accuracy", "loss": "loss"}
-    curves = {n: final.history[h][:, 0].astype(np.float32) for n, h in names.items()}
+    told = ("approach", "device", "device_name", "threads", "stack", "versions", "data")
     return Record(
         spec=spec,
         configurations=found.grid.configurations,
         chosen=found.chosen,
         estimates=found.estimates,
         errors=found.errors,
-        tests=tests,
+        tests=found.grid.history["test/accuracy"][..., -spec.average :].mean(-1),
         accuracy=final.history["test/accuracy"][:, 0, -spec.average :].mean(-1),
         epochs=final.epochs,
-        curves=curves,
-        about=about,
+        curves={n: final.history[h][:, 0].astype(np.float32) for n, h in names.items()},
+        about={
+            **{name: found.grid.record[name] for name in told},
+            "models": int(np.prod(found.grid.shape)),
+            "diverged": int((found.grid.diverged > 0).sum()),
+            "diverged_final": int((final.diverged > 0).sum()),
+            **times,
+        },
     )
-
-
-def _about(found: Search, final: GridFit) -> dict[str, Any]:
-    told = found.grid.record
-    names = ("approach", "device", "device_name", "threads", "stack", "versions", "data")
-    return {name: told[name] for name in names} | {
-        "models": int(np.prod(found.grid.shape)),
-        "diverged": int((found.grid.diverged > 0).sum()),
-        "diverged_final": int((final.diverged > 0).sum()),
-    }
 
 
 # ---------------------------------------------------------------------- data
@@ -136,8 +125,7 @@ def _about(found: Search, final: GridFit) -> dict[str, Any]:
 _TRAINING, _SPLIT, _SETS = range(3)  # what random numbers are for
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(NamedTuple):
     """What the trials of a spec train on and are measured on."""
 
     x: NDArray[np.float32]
@@ -163,7 +151,11 @@ def _prepared(
     dataset: str, law: str, features: str, trials: int, test_share: float, seed: int
 ) -> Prepared:
     data = _loaded(dataset)
-    parts = [_rows(data, test_share, stream(seed, t, _SPLIT)) for t in range(trials)]
+    n = len(data.y_train)
+    if data.test is None:
+        parts = [split(n, test_share, seed=stream(seed, t, _SPLIT)) for t in range(trials)]
+    else:
+        parts = [(np.arange(n), np.arange(0))] * trials
     if features == "standardised":
         data, parts = _standardised(data, parts)
     made = [
@@ -185,14 +177,6 @@ def _prepared(
 @lru_cache(maxsize=1)
 def _loaded(dataset: str) -> Dataset:
     return load(dataset)
-
-
-def _rows(data: Dataset, share: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that train and those that test, the latter only without official ones."""
-    n = len(data.y_train)
-    if data.test is not None:
-        return np.arange(n), np.arange(0)
-    return split(n, share, seed=seed)
 
 
 def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
@@ -244,21 +228,19 @@ def _next(ledger: Ledger, specs: Sequence[Spec], device: str | None, compute: Ru
     """Do the first task that can be claimed; None where there is none."""
     for spec in ledger.open(specs):
         with ledger.claim(spec) as mine:
-            if mine and spec in ledger.open([spec]):  # nobody finished it meanwhile
-                _do(ledger, spec, device, compute)
-                return spec
+            if not mine or spec not in ledger.open([spec]):  # somebody finished it meanwhile
+                continue
+            try:
+                record = compute(spec, device=device)
+            except Exception as error:  # whatever it is, it is written down and the others go on
+                text = " ".join(f"{type(error).__name__}: {error}".split())
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                place = f"{Path(last.filename).name}, line {last.lineno}"
+                ledger.fail(spec, f"{text[:500]} ({place})")
+            else:
+                ledger.write(record)
+            return spec
     return None
-
-
-def _do(ledger: Ledger, spec: Spec, device: str | None, compute: Run) -> None:
-    try:
-        record = compute(spec, device=device)
-    except Exception as error:  # whatever it is, it is written down and the others go on
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        ledger.fail(spec, f"{text[:500]} ({Path(where.filename).name}, line {where.lineno})")
-    else:
-        ledger.write(record)
 
 
 def drive(
@@ -401,25 +383,19 @@ def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -
 
     What the ledger has timed on such a device tells; for other data sets a few steps are timed.
     """
-    rates = _rates(ledger.records(), device or "cpu")
+    rates: dict[tuple[str, str, int], list[float]] = {}  # seconds per unit of cost
+    for record in ledger.records():
+        spec = record.spec
+        if record.about.get("device") == (device or "cpu"):
+            times = rates.setdefault((spec.dataset, spec.model, spec.epochs), [])
+            times.append(record.seconds / cost(spec))
     total = 0.0
     for spec in specs:
         kind = spec.dataset, spec.model, spec.epochs
         if kind not in rates:
-            rates[kind] = _probe(spec, device)
-        total += rates[kind] * cost(spec)
+            rates[kind] = [_probe(spec, device)]
+        total += median(rates[kind]) * cost(spec)
     return total
-
-
-def _rates(records: Sequence[Record], device: str) -> dict[tuple[str, str, int], float]:
-    """Return seconds per unit of cost for what was timed: data set, model, epochs."""
-    found: dict[tuple[str, str, int], list[float]] = {}
-    for record in records:
-        spec = record.spec
-        if record.about.get("device") == device:
-            times = found.setdefault((spec.dataset, spec.model, spec.epochs), [])
-            times.append(record.seconds / cost(spec))
-    return {kind: median(values) for kind, values in found.items()}
 
 
 def _probe(spec: Spec, device: str | None) -> float:
