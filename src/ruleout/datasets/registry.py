@@ -35,7 +35,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry:
     """Return what the registry says about a data set, or raise with the nearest name."""
-    if name not in REGISTRY:
+    if name not in names():  # a list: what is no name may not be hashable
         say = nearest(name, names(), f"the data sets are {', '.join(names())}")
         raise ValueError(f"unknown data set {brief(name)}; {say}")
     return REGISTRY[name]

@@ -226,7 +226,7 @@ class Ledger:
     def add(self, specs: Sequence[Spec]) -> None:
         """Add tasks; those that are there stay as they are."""
         with self._writing():
-            self._database.executemany(
+            self._many(
                 "INSERT OR IGNORE INTO tasks (key, spec) VALUES (?, ?)",
                 [(spec.key, spec.to_json()) for spec in specs],
             )
@@ -322,7 +322,7 @@ class Ledger:
             for table, rows in _rows_of(record).items():
                 marks = ", ".join("?" * (1 + len(rows[0])))
                 numbered = [(number, *row) for row in rows]
-                self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", numbered)
+                self._many(f"INSERT INTO {table} VALUES ({marks})", numbered)
 
     def records(self, keys: Collection[str] | None = None) -> list[Record]:
         """Return what has been recorded, in the order of the tasks."""
@@ -393,6 +393,9 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
             return self._database.execute(query, values).fetchall()
+
+    def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:  # a seam: tests kill here
+        self._database.executemany(query, rows)
 
     def close(self) -> None:
         self._database.close()

@@ -42,6 +42,9 @@ DATASETS = {
 MODELS = {"linear": "linear", "mlp": "mlp", "resnet": "resnet32", "densenet": "densenet22"}
 
 
+_KEY = ("table", "dataset", "model", "sizes", "group", "approach")
+
+
 @dataclass(frozen=True)
 class Printed:
     """One accuracy as printed, in percent; the first six names say which."""
@@ -80,7 +83,7 @@ def printed() -> tuple[Printed, ...]:
     text = files("ruleout.experiments").joinpath("printed.csv").read_text("utf-8")
     return tuple(
         Printed(
-            *(row[name] for name in ("table", "dataset", "model", "sizes", "group", "approach")),
+            **{name: row[name] for name in _KEY},
             mean=float(row["mean"]),
             std=float(row["std"]),
             marked_worse={"yes": True, "no": False}.get(row["marked_worse_than_ours"]),
