@@ -66,6 +66,7 @@ def test_an_invite_expires(make: Make) -> None:
     assert store.invited(token, at(7 * DAY)) is None
     with pytest.raises(RefusedError, match="has expired"):
         store.accept(token, "hash", at(7 * DAY))
+    assert store.password("Ann") == (store.user("Ann"), None)
 
 
 def test_a_reset_password_ends_every_session(make: Make) -> None:

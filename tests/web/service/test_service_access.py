@@ -68,6 +68,24 @@ def test_a_route_that_the_table_forgot_cannot_be_served(site: Site) -> None:
             Gate(site.store, site.options, endpoints, lambda *_: Response())
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/team"),
+        ("POST", "/team/invite"),
+        ("POST", "/team/disable"),
+        ("GET", "/team/export/sets.csv"),
+    ],
+)
+def test_an_annotator_does_not_get_at_the_team(site: Site, method: str, path: str) -> None:
+    """The addresses are written out: a table that gave them to everybody would fail here."""
+    ann = site.login("Ann")
+    before = site.store.users(), site.store.events()
+    assert asked(ann, method, path).status_code == 403
+    assert (site.store.users(), site.store.events()) == before
+    assert asked(site.login("Lea", "lead"), method, path).status_code in (200, 303)
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_each_route_answers_those_it_is_for(site: Site, role: str) -> None:
     for row, rule in ACCESS.items():
