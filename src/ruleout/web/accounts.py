@@ -13,7 +13,7 @@ import secrets
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -23,9 +23,7 @@ from ruleout.web.database import Database
 from ruleout.web.entities import Event, RefusedError, Role, User
 from ruleout.web.schema import Moment, events, invites, key, sessions, slots, users
 
-#: The longest name, in characters.
-LONGEST_NAME = 64
-
+LONGEST_NAME = 64  # characters
 _LONGEST_SESSION = timedelta(days=30)  # however often it is used
 _RARELY = timedelta(minutes=1)  # how often a session that is in use is written down
 
@@ -48,6 +46,10 @@ _SESSIONS = (
 )
 
 
+_Now: TypeAlias = datetime | None
+_By: TypeAlias = User | None  # None: the command line
+
+
 class Accounts:
     """Users, their invites and their sessions; the base of :class:`ruleout.web.Store`."""
 
@@ -55,14 +57,9 @@ class Accounts:
         self._database = database
 
     def add_user(
-        self,
-        name: str,
-        role: Role = "annotator",
-        now: datetime | None = None,
-        *,
-        by: User | None = None,
+        self, name: str, role: Role = "annotator", now: _Now = None, *, by: _By = None
     ) -> User:
-        """Add somebody; no two names may look alike. `by` is who does it, if not the shell."""
+        """Add somebody; no two names may look alike."""
         at = moment(now)
         with self._database.writing() as db:
             user = add_user(db, name, role, at)
@@ -70,27 +67,17 @@ class Accounts:
             return user
 
     def users(self) -> list[User]:
-        """Return everybody, in the order of adding."""
         with self._database.reading() as db:
             return [_user(row) for row in db.execute(select(users).order_by(users.c.id))]
 
     def user(self, name: str) -> User:
-        """Return the user of that name."""
         with self._database.reading() as db:
             return _by_name(db, name)
 
     def disable(
-        self,
-        name: str,
-        disabled: bool = True,
-        now: datetime | None = None,
-        *,
-        by: User | None = None,
+        self, name: str, disabled: bool = True, now: _Now = None, *, by: _By = None
     ) -> User:
-        """Let somebody in no more (or again).
-
-        Their sessions and invites end, and their open questions may go to others.
-        """
+        """Let somebody in no more, so that others may get their open questions; or again."""
         at = moment(now)
         with self._database.writing() as db:
             user = _by_name(db, name)
@@ -105,18 +92,15 @@ class Accounts:
 
     def events(self) -> list[Event]:
         """Return who let whom in or out, in the order of time."""
-        names = users.alias(), users.alias()
+        who = users.alias()
         query = (
-            select(events.c.at, events.c.action, names[0].c.name.label("by"), names[1].c.name)
-            .outerjoin(names[0], events.c.by == names[0].c.id)
-            .join(names[1], events.c.user == names[1].c.id)
+            select(events.c.at, events.c.action, who.c.name.label("by"), users.c.name.label("user"))
+            .outerjoin(who, events.c.by == who.c.id)
+            .join(users, events.c.user == users.c.id)
             .order_by(events.c.number)
         )
         with self._database.reading() as db:
-            rows = db.execute(query).all()
-        return [Event(at=row.at, by=row.by, action=row.action, user=row.name) for row in rows]
-
-    # ------------------------------------------------------------------ invites and passwords
+            return [Event(**row) for row in db.execute(query).mappings()]
 
     def invite(
         self,
@@ -124,8 +108,8 @@ class Accounts:
         role: Role = "annotator",
         *,
         days: float = 7,
-        now: datetime | None = None,
-        by: User | None = None,
+        now: _Now = None,
+        by: _By = None,
     ) -> str:
         """Return a token with which somebody may choose a password, for the first time or anew.
 
@@ -147,12 +131,12 @@ class Accounts:
             _note(db, at, by, "invited" if row.password is None else "reset", user)
             return _new_token(db, invites, user=user.id, expires=at + timedelta(days=days))
 
-    def invited(self, token: str, now: datetime | None = None) -> User | None:
+    def invited(self, token: str, now: _Now = None) -> User | None:
         """Return whom an invite is for; None where it is used, expired or unknown."""
         with self._database.looking() as db:
             return _invited(db, token, moment(now))
 
-    def accept(self, token: str, password_hash: str, now: datetime | None = None) -> User:
+    def accept(self, token: str, password_hash: str, now: _Now = None) -> User:
         """Use an invite up: keep the hash of the password, end all sessions of the user."""
         at = moment(now)
         with self._database.writing() as db:
@@ -163,8 +147,8 @@ class Accounts:
             if user is None or not db.execute(mine).rowcount:
                 problem = "this invite has been used, or has expired"
                 raise RefusedError(problem, "ask the lead for a new one", reason="unknown")
-            hers = update(users).where(users.c.id == user.id)
-            db.execute(hers.values(password=password_hash))
+            hers = users.c.id == user.id
+            db.execute(update(users).where(hers).values(password=password_hash))
             db.execute(delete(sessions).where(sessions.c.user == user.id))
             _note(db, at, user, "accepted", user)
             return user
@@ -187,15 +171,8 @@ class Accounts:
         with self._database.writing() as db:
             db.execute(mine.values(password=password_hash))
 
-    # ------------------------------------------------------------------ sessions
-
     def begin(
-        self,
-        user: User | int,
-        *,
-        hours: float,
-        password_hash: str | None = None,
-        now: datetime | None = None,
+        self, user: User | int, *, hours: float, password_hash: str | None = None, now: _Now = None
     ) -> str:
         """Return the token of a new session, which lasts that long after each use.
 
@@ -210,12 +187,14 @@ class Accounts:
             if password_hash is not None and password_hash != row.password:
                 remedy = "log in with the new one"
                 raise RefusedError("the password was changed just now", remedy, reason="conflict")
-            for table in (sessions, invites):
-                _sweep(db, table, at)
+            for table in (sessions, invites):  # what has expired, waiting for nobody
+                over = select(table.c.token).where(table.c.expires <= at)
+                over = over.with_for_update(skip_locked=True)
+                db.execute(delete(table).where(table.c.token.in_(over)))
             times = {"began": at, "expires": at + span, "seconds": int(span.total_seconds())}
             return _new_token(db, sessions, user=number, **times)
 
-    def session(self, token: str, now: datetime | None = None) -> User | None:
+    def session(self, token: str, now: _Now = None) -> User | None:
         """Return whose session it is; None where it is unknown, over, or its user disabled.
 
         Each use makes it last longer, written down once a minute, up to 30 days after it began.
@@ -226,14 +205,18 @@ class Accounts:
         return user
 
     def sessions(
-        self, tokens: Sequence[str], now: datetime | None = None
+        self, tokens: Sequence[str], now: _Now = None
     ) -> list[tuple[User | None, datetime | None]]:
         """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
         at, digests = moment(now), [_digest(token) for token in tokens]
         with self._database.looking() as db:
             rows = db.execute(_SESSIONS, {"tokens": sorted({*digests})}).all()
-        alive = {row.token: row for row in rows if not row.disabled and row.expires > at}
-        return [_alive(alive[one], at) if one in alive else (None, None) for one in digests]
+        alive: dict[str, tuple[User, datetime | None]] = {}
+        for row in rows:
+            if not row.disabled and row.expires > at:
+                until = min(at + timedelta(seconds=row.seconds), row.began + _LONGEST_SESSION)
+                alive[row.token] = _user(row), until if until - row.expires >= _RARELY else None
+        return [alive.get(one, (None, None)) for one in digests]
 
     def lengthen(self, token: str, until: datetime) -> None:
         """Let a session last until then; one that has ended meanwhile stays ended."""
@@ -242,12 +225,10 @@ class Accounts:
             db.execute(mine.values(expires=until))
 
     def end(self, token: str) -> None:
-        """End a session."""
         with self._database.writing() as db:
             db.execute(delete(sessions).where(sessions.c.token == _digest(token)))
 
     def end_all(self, user: User | int) -> None:
-        """End every session of a user."""
         with self._database.writing() as db:
             db.execute(delete(sessions).where(sessions.c.user == number_of(user)))
 
@@ -265,46 +246,26 @@ def moment(now: datetime | None) -> datetime:
     return at
 
 
-# ---------------------------------------------------------------------- names
-
-
 def checked_name(name: str) -> str:
-    """Return the name as it is kept (NFC), or raise.
-
-    >>> checked_name("Ann")
-    'Ann'
-    """
+    """Return the name as it is kept (NFC), or raise."""
     kept = unicodedata.normalize("NFC", name) if isinstance(name, str) else ""
     if not 1 <= len(kept) <= LONGEST_NAME:
-        raise RefusedError(
-            f"the name {brief(name)} is empty or too long", f"use 1 to {LONGEST_NAME} letters"
-        )
+        remedy = f"use 1 to {LONGEST_NAME} letters"
+        raise RefusedError(f"the name {brief(name)} is empty or too long", remedy)
     strange = any(unicodedata.category(c)[0] == "C" or c in "\u2028\u2029" for c in kept)
     if strange or kept != kept.strip() or not folded(kept):
-        raise RefusedError(
-            f"the name {brief(name)} has characters that cannot be seen",
-            "use letters, digits, marks and single spaces between them",
-        )
+        remedy = "use letters, digits, marks and single spaces between them"
+        raise RefusedError(f"the name {brief(name)} has characters that cannot be seen", remedy)
     return kept
 
 
 def folded(name: str) -> str:
-    """Return a name without case, look-alike forms, and what cannot be seen in it.
-
-    >>> folded("Zoë Fisher") == folded("ZOË ﬁsher")
-    True
-    """
+    """Return a name without case, look-alike forms, and what cannot be seen in it."""
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(_UNSEEN.sub("", plain).split())
 
 
-# ---------------------------------------------------------------------- inside a transaction
-
-
-def add_user(
-    db: Connection, name: str, role: Role, now: datetime, *, disabled: bool = False
-) -> User:
-    """Add somebody."""
+def add_user(db: Connection, name: str, role: Role, now: datetime, disabled: bool = False) -> User:
     if role not in ("annotator", "lead"):
         raise RefusedError(f"there is no role {brief(role)}", "use 'annotator' or 'lead'")
     kept = checked_name(name)
@@ -333,9 +294,8 @@ def allowed(row: Row[Any] | None, user: int) -> Row[Any]:
     return row
 
 
-def _note(db: Connection, at: datetime, by: User | None, action: str, user: User) -> None:
-    row = {"at": at, "by": by and by.id, "action": action, "user": user.id}
-    db.execute(insert(events).values(row))
+def _note(db: Connection, at: datetime, by: _By, action: str, user: User) -> None:
+    db.execute(insert(events).values(at=at, by=by and by.id, action=action, user=user.id))
 
 
 def _user(row: Row[Any]) -> User:
@@ -368,15 +328,3 @@ def _new_token(db: Connection, table: Table, **row: Any) -> str:
     token = secrets.token_urlsafe(32)
     db.execute(insert(table).values(token=_digest(token), **row))
     return token
-
-
-def _sweep(db: Connection, table: Table, now: datetime) -> None:
-    """Delete what has expired, but wait for nobody who does the same."""
-    over = select(table.c.token).where(table.c.expires <= now).with_for_update(skip_locked=True)
-    db.execute(delete(table).where(table.c.token.in_(over)))
-
-
-def _alive(row: Row[Any], now: datetime) -> tuple[User, datetime | None]:
-    """Return whose session it is, and until when it lasts now where that is worth writing."""
-    until = min(now + timedelta(seconds=row.seconds), row.began + _LONGEST_SESSION)
-    return _user(row), until if until - row.expires >= _RARELY else None

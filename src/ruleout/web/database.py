@@ -37,14 +37,7 @@ _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes o
 
 
 class FairLock:
-    """Lets some threads in at a time, in the order of arrival.
-
-    A lock of the standard library lets the quick starve the patient.
-
-    >>> with FairLock(1):
-    ...     "alone"
-    'alone'
-    """
+    """Lets threads in by the order of arrival; a plain lock lets the quick starve the patient."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -62,7 +55,12 @@ class FairLock:
         try:
             mine.acquire()  # until who leaves hands the place over
         except BaseException:
-            self._give_up(mine)
+            with self._guard:
+                queued = mine in self._waiting
+                if queued:
+                    self._waiting.remove(mine)
+            if not queued:
+                self.__exit__()  # the place was handed over just now: pass it on
             raise
 
     def __exit__(self, *_: object) -> None:
@@ -72,39 +70,25 @@ class FairLock:
             else:
                 self._free += 1
 
-    def _give_up(self, mine: Lock) -> None:
-        with self._guard:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-                return
-        self.__exit__()  # the place was handed over just now: pass it on
-
 
 class Database:
     """Transactions on a project's database, from any thread."""
 
     def __init__(self, url: str) -> None:
-        self.url = _parsed(url)
+        parsed = _parsed(url)
         self.file: Path | None = None
-        if self.url.get_backend_name() == "sqlite":
-            self.file = Path(str(self.url.database)).absolute()
+        self.lanes = 2  # how many batches of turns are worth doing at a time
+        self._writers = FairLock(_CONNECTIONS)
+        if parsed.drivername == "sqlite":
+            self.file = Path(str(parsed.database)).absolute()
+            self.lanes = 1
             self._writers = _WRITERS.setdefault(str(self.file.resolve()), FairLock(1))
-        else:
-            self._writers = FairLock(_CONNECTIONS)
-        self.engine = _engine(self.url)
+        #: As people may see it: the file, or the address without its password.
+        self.name = str(self.file or parsed.render_as_string(hide_password=True))
+        self.engine = _engine(parsed)
         event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
         if self.file:
             event.listen(self.engine, "begin", _begin)
-
-    @property
-    def lanes(self) -> int:
-        """How many batches of turns are worth doing at a time."""
-        return 1 if self.file else 2
-
-    @property
-    def name(self) -> str:
-        """The database as people may see it: the file, or the address without its password."""
-        return str(self.file or self.url.render_as_string(hide_password=True))
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -113,11 +97,10 @@ class Database:
             yield connection
 
     def by_index(self, connection: Connection) -> None:
-        """Have everything in this transaction looked up by an index, and wait for nobody long.
+        """Look everything in this transaction up by an index, and wait for nobody long.
 
-        PostgreSQL keeps the plan of a statement that comes again. What was planned while a table
-        was small would read all of it for as long as a minute, however large it becomes. And one
-        process that stands still must not hold up everybody.
+        PostgreSQL keeps plans: one of when a table was small would read all of it for a minute,
+        however large it becomes. And a process that stands still must not hold up everybody.
         """
         if not self.file:
             connection.exec_driver_sql(_TURNS)
@@ -152,14 +135,12 @@ class Database:
     def settle(self, connection: Connection, *tables: Table) -> None:
         """Tell PostgreSQL how much was loaded just now, or it plans for empty tables.
 
-        Name no table that is empty: as long as PostgreSQL has not looked, it plans for some rows;
-        a plan for none would be kept for a minute or more while they come in.
+        Name no table that is empty: a plan for no rows would be kept while they come in.
         """
         if not self.file:
             connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in tables)}")
 
     def damage(self, connection: Connection) -> list[str]:
-        """Return what the database itself says is broken; empty: nothing."""
         if not self.file:
             return []  # PostgreSQL checks its keys as it writes
         found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
@@ -167,7 +148,6 @@ class Database:
         return [str(line) for line in found if line != "ok"] + [f"loose: {row}" for row in loose]
 
     def close(self) -> None:
-        """Close every connection."""
         self.engine.dispose()
 
 
@@ -184,13 +164,12 @@ def _parsed(url: str) -> URL:
 
 
 def _engine(url: URL) -> Engine:
+    sqlite = url.drivername == "sqlite"
+    alive = {} if sqlite else {k: v for k, v in _ALIVE.items() if k not in url.query}
+    # Writers take turns for the first twenty connections; the rest are for readers.
+    pool: dict[str, Any] = {"pool_size": _CONNECTIONS, "max_overflow": 10, "pool_timeout": 60}
     try:
-        # Writers take turns for the first twenty connections; the rest are for readers.
-        sqlite = url.get_backend_name() == "sqlite"
-        alive = {} if sqlite else {k: v for k, v in _ALIVE.items() if k not in url.query}
-        return create_engine(
-            url, pool_size=_CONNECTIONS, max_overflow=10, pool_timeout=60, connect_args=alive
-        )
+        return create_engine(url, connect_args=alive, **pool)
     except ImportError:
         remedy = "run pip install 'ruleout[postgres]'"
         raise StoreError("PostgreSQL needs psycopg, which is absent", remedy) from None
@@ -233,14 +212,11 @@ def one_by_one(error: Exception) -> bool:
     return crossed or not isinstance(cause, OperationalError | exc.TimeoutError)
 
 
-# ---------------------------------------------------------------------- tables
-
 #: Holds the revision; its name tells our databases from others.
 TABLE = "ruleout_revision"
 
 
 def make(database: Database, connection: Connection) -> None:
-    """Make the tables in an empty database."""
     database.alone(connection)
     tables = inspect(connection).get_table_names()
     if TABLE in tables:
@@ -288,12 +264,9 @@ def _scripts() -> ScriptDirectory:
 
 
 def climb(connection: Connection, to: str = "head") -> None:
-    """Run the missing steps in the transaction of `connection`."""
+    """Run the missing steps in the transaction of `connection`, as alembic's own command does."""
     scripts = _scripts()
-
-    def steps(found: Any, _: object) -> Any:
-        return scripts._upgrade_revs(to, found)  # as alembic's own upgrade command does
-
-    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
+    steps = {"fn": lambda found, _: scripts._upgrade_revs(to, found)}
+    with EnvironmentContext(Config(), scripts, **steps) as environment:
         environment.configure(connection=connection, version_table=TABLE)
         environment.run_migrations()

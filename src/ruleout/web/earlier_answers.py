@@ -36,14 +36,16 @@ def bring(db: Connection, settings: Settings, given: Sequence[Earlier], now: dat
         _check(one, len(settings.classes))
     numbers = _item_numbers(db, fresh)
     who, added = _people(db, fresh, now)
-    pairs = _placed(fresh, numbers, who, _Rounds(db, list(numbers.values())))
+    rounds = _Rounds(db, list(numbers.values()))
+    found = {  # "which" comes last, when every "yes" has its place
+        one.id: rounds.place(one, numbers[one.item], who[one.annotator])
+        for one in sorted(fresh, key=lambda one: one.kind == "which")
+    }
+    pairs = [(one, found[one.id]) for one in fresh]
     if pairs:
         _write_questions(db, settings, pairs, now)
         _write_answers(db, pairs, now)
     return Brought(added=len(fresh), known=len(given) - len(fresh), users=added)
-
-
-# ---------------------------------------------------------------------- what is meant
 
 
 def _fresh(db: Connection, given: Sequence[Earlier]) -> list[Earlier]:
@@ -58,7 +60,6 @@ def _fresh(db: Connection, given: Sequence[Earlier]) -> list[Earlier]:
 
 
 def _check(one: Earlier, k: int) -> None:
-    """Raise unless the answer makes sense in a project of k classes."""
     which = () if one.which is None else (one.which,)
     codes = (*one.proposed, *one.excluded, *which)
     most = {"yes": one.proposed, "no": one.proposed, "excluded": one.excluded}.get(one.kind, ())
@@ -103,22 +104,15 @@ def _people(
     return found, tuple(added)
 
 
-# ---------------------------------------------------------------------- where it goes
-
-
 @dataclass
 class _Place:
-    """A round of an item for an annotator's answer.
-
-    `taker` is the id of the answer that fills it, None where it was filled before. `needed` says
-    whether the item needs the round, None that there is no such round, as for a skip.
-    """
+    """A round of an item for an annotator's answer."""
 
     item: int
     user: int
     round: int
-    needed: bool | None = None
-    taker: str | None = None
+    needed: bool | None = None  # by the item; None: there is no such round, as for a skip
+    taker: str | None = None  # the id of the answer that fills it; None: it was filled before
     question: int | None = None
 
 
@@ -143,11 +137,7 @@ class _Rounds:
             for row in in_chunks(db, last.group_by(table.c.item), table.c.item, numbers):
                 self._last[row.item] = max(row.last, self._last.get(row.item, 0))
         self._yes: defaultdict[tuple[int, int], list[tuple[_Place, tuple[int, ...]]]]
-        self._yes = defaultdict(list)
-        self._read_yes(db, numbers)
-
-    def _read_yes(self, db: Connection, numbers: list[int]) -> None:
-        """Find every imported "yes" that no "which" has followed."""
+        self._yes = defaultdict(list)  # every imported "yes" that no "which" has followed
         query = (
             select(questions, answers.c.kind)
             .join(answers, answers.c.question == questions.c.id)
@@ -155,9 +145,9 @@ class _Rounds:
             .where(questions.c.law == IMPORTED, undone.c.answer.is_(None))
             .where(answers.c.kind.in_(("yes", "which")))
         )
-        rows = list(in_chunks(db, query, questions.c.item, numbers))
-        followed = {row.id for row in rows if row.kind == "which"}
-        for row in rows:
+        said = list(in_chunks(db, query, questions.c.item, numbers))
+        followed = {row.id for row in said if row.kind == "which"}
+        for row in said:
             if row.id not in followed:
                 place = _Place(row.item, row.user, row.round, question=row.id)
                 self._yes[row.item, row.user].append((place, row.proposed))
@@ -170,33 +160,17 @@ class _Rounds:
                 if one.which in proposed:
                     del said[number]
                     return place
-        place = self._take(item, user, one.id, fills=one.kind != "skip")
+        fills, free = one.kind != "skip", self._free[item]
+        if fills and free and (item, user) not in self._had:
+            self._had.add((item, user))
+            place = _Place(item, user, free.pop(), needed=True, taker=one.id)
+        else:
+            self._last[item] += 1
+            needed = False if fills else None
+            place = _Place(item, user, self._last[item], needed=needed, taker=one.id)
         if one.kind == "yes":
             said.append((place, one.proposed))
         return place
-
-    def _take(self, item: int, user: int, taker: str, *, fills: bool) -> _Place:
-        free = self._free[item]
-        if fills and free and (item, user) not in self._had:
-            self._had.add((item, user))
-            return _Place(item, user, free.pop(), needed=True, taker=taker)
-        self._last[item] += 1
-        needed = False if fills else None
-        return _Place(item, user, self._last[item], needed=needed, taker=taker)
-
-
-def _placed(
-    fresh: Sequence[Earlier], numbers: dict[str, int], who: dict[str, int], rounds: _Rounds
-) -> _Pairs:
-    """Find a place for each answer; "which" comes last, when every "yes" has its own."""
-    found = {
-        one.id: rounds.place(one, numbers[one.item], who[one.annotator])
-        for one in sorted(fresh, key=lambda one: one.kind == "which")
-    }
-    return [(one, found[one.id]) for one in fresh]
-
-
-# ---------------------------------------------------------------------- what is written
 
 
 def _write_questions(db: Connection, settings: Settings, pairs: _Pairs, now: datetime) -> None:

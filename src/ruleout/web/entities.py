@@ -27,64 +27,34 @@ Kind: TypeAlias = Literal["yes", "no", "which", "excluded", "skip", "undo"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a project asks, and how.
+    """What a project asks, and how."""
 
-    Attributes
-    ----------
-    classes
-        The class names, k of them.
-    law
-        How sizes of proposed sets are drawn: a law of :func:`ruleout.size_law` as text, with
-        ``cap`` as its largest size.
-    cap
-        The largest set proposed; None: k - 1. A capped law is the law given that the size is at
-        most the cap.
-    mode
-        How the project asks.
-    rounds
-        How many answers each item gets, from different annotators where there are enough.
-    gold_rate
-        The share of questions that are about items whose class is known.
-    lease_seconds
-        How long a question belongs to who got it.
-    ask_which
-        Whether "which one?" is asked after a yes.
-    seed
-        Of the proposals, beside the project's own secret.
-    """
-
-    classes: tuple[str, ...]
-    law: str = "released"
-    cap: int | None = None
+    classes: tuple[str, ...]  # k names
+    law: str = "released"  # how sizes of proposed sets are drawn: a law of ruleout.size_law as text
+    cap: int | None = None  # the law given that the size is at most this; None: k - 1
     mode: Mode = "propose"
-    rounds: int = 1
-    gold_rate: float = 0.0
-    lease_seconds: int = 600
-    ask_which: bool = False
-    seed: int = 0
+    rounds: int = 1  # answers of each item, from different annotators where there are enough
+    gold_rate: float = 0.0  # the share of questions about items whose class is known
+    lease_seconds: int = 600  # how long a question belongs to who got it
+    ask_which: bool = False  # whether "which one?" is asked after a yes
+    seed: int = 0  # of the proposals, beside the project's own secret
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """Something to label: an image by its path, or text, or the cells of a row.
+    """Something to label: an image by its path, or text, or the cells of a row."""
 
-    `name` is what people and exports call it (a relative path, or the row's own name), unique in a
-    project. `gold` is its class, where that is known and may be used to test annotators.
-    """
-
-    name: str
+    name: str  # a relative path, or the row's own name; unique in a project
     kind: Literal["image", "text", "row"]
     path: str | None = None
     text: str | None = None
     cells: Mapping[str, Any] = field(default_factory=dict)
     sha256: str = ""
-    gold: int | None = None
+    gold: int | None = None  # its class, where that is known and may be used to test annotators
 
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Somebody who labels, or leads."""
-
     id: int
     name: str
     role: Role
@@ -103,18 +73,14 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A lease: an item, asked of one annotator in one round, until a moment.
-
-    `proposed` are the classes of the set that is asked about (empty for rule-out), drawn with
-    `size` from the project's law with `seed`.
-    """
+    """A lease: an item, asked of one annotator in one round, until a moment."""
 
     id: int
     item: int
     user: int
     round: int
     mode: Mode
-    proposed: tuple[int, ...]
+    proposed: tuple[int, ...]  # drawn from the law with the seed; empty for rule-out
     law: str
     seed: int
     gold: bool
@@ -178,10 +144,7 @@ class Brought:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRow:
-    """One row of the answer log, everything included, nothing ever deleted.
-
-    `counts` is whether the answer still stands: neither late, nor undone, nor itself an undo.
-    """
+    """One row of the answer log, everything included, nothing ever deleted."""
 
     id: str
     number: int
@@ -200,14 +163,14 @@ class LogRow:
     undoes: str | None
     gold: bool
     late: bool
-    counts: bool
+    counts: bool  # it still stands: neither late, nor undone, nor itself an undo
     took_ms: int | None
     sent: datetime | None
     received: datetime
 
 
-#: Why somebody was refused: nothing there by that name, it belongs to somebody else, it clashes
-#: with what is recorded, or it makes no sense.
+#: Nothing is there by that name, it is somebody else's, it clashes with what is recorded, or it
+#: makes no sense.
 Reason: TypeAlias = Literal["unknown", "foreign", "conflict", "invalid"]
 
 
@@ -216,14 +179,7 @@ class StoreError(InputError):
 
 
 class RefusedError(InputError):
-    """A request that is not carried out; nothing has changed.
-
-    Examples
-    --------
-    >>> error = RefusedError("there is no question 7", "ask for the next", reason="unknown")
-    >>> error.reason, str(error)
-    ('unknown', 'there is no question 7; ask for the next')
-    """
+    """A request that is not carried out; nothing has changed."""
 
     def __init__(self, problem: str, remedy: str, *, reason: Reason = "invalid") -> None:
         super().__init__(problem, remedy)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, NoReturn, TypeAlias
 
 from sqlalchemy import MetaData
@@ -31,11 +30,8 @@ from ruleout.web.store import Store
 FILE = "project.json"
 FORMAT = 1
 
-#: The SQLite file in the folder of a project.
 DATABASE = "labels.sqlite"
-
-#: The environment variable that takes the place of the address in ``project.json``.
-VARIABLE = "RULEOUT_DATABASE"
+VARIABLE = "RULEOUT_DATABASE"  # takes the place of the address in project.json
 
 #: What the items are: the images of a folder, or the rows of a table file.
 Source: TypeAlias = Literal["images", "table"]
@@ -47,21 +43,11 @@ _SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A project that is open; :meth:`create` makes one and :meth:`open` opens it.
-
-    Attributes
-    ----------
-    folder
-        Where the project is.
-    store
-        Its answers, people and settings.
-    source, kind
-        Where its items came from, and what they are.
-    """
+    """A project that is open; :meth:`create` makes one and :meth:`open` opens it."""
 
     folder: Path
     store: Store
-    source: Path
+    source: Path  # where its items came from
     kind: Source
 
     @classmethod
@@ -74,21 +60,10 @@ class Project:
         *,
         database: str | None = None,
     ) -> Project:
-        """Make a project and open it; where that fails, nothing is left behind.
+        """Make a project of the items found in `source`; where that fails, nothing is left behind.
 
-        Parameters
-        ----------
-        folder
-            The new folder.
-        settings
-            What is asked, and how.
-        found
-            From :func:`ruleout.web.items.read_items`.
-        source
-            What the items were read from.
-        database
-            The address of an empty PostgreSQL database. Without it ``RULEOUT_DATABASE`` counts,
-            whose password is not written down; else a SQLite file is made in the folder.
+        `database` is the address of an empty PostgreSQL database. Without it ``RULEOUT_DATABASE``
+        counts, whose password is not written down; else a SQLite file is made in the folder.
         """
         given = None if database is None else postgresql(database)
         address = given or _from_environment()
@@ -129,13 +104,7 @@ class Project:
 
     @property
     def images(self) -> Path | None:
-        """The folder of the images; None where the items are not images.
-
-        Raises
-        ------
-        InputError
-            If it is no longer where it was.
-        """
+        """The folder of the images; None where the items are not images."""
         if self.kind != "images":
             return None
         if not self.source.is_dir():
@@ -144,16 +113,12 @@ class Project:
         return self.source
 
     def close(self) -> None:
-        """Close every connection."""
         self.store.close()
 
     def __enter__(self) -> Project:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -180,15 +145,6 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     """Yield a hidden folder to fill; it takes its name only when the block ends well.
 
     The name must be free, or that of an empty folder: nothing is ever written over.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     with whole_folder(Path(place, "new")) as part:
-    ...         _ = (part / "a.txt").write_text("whole")
-    ...     [file.name for file in Path(place, "new").iterdir()]
-    ['a.txt']
     """
     target = Path(os.path.realpath(Path(path).expanduser()))
     if not target.parent.is_dir():
@@ -207,19 +163,12 @@ def _take(part: Path, target: Path) -> None:
     part.rename(target)
 
 
-# ---------------------------------------------------------------------- project.json
-
-
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What ``project.json`` says.
+    """What ``project.json`` says."""
 
-    `database` is ``labels.sqlite`` or the address of a PostgreSQL database; `identity` is that of
-    the project in it, so that no other is opened by mistake.
-    """
-
-    database: str
-    identity: str
+    database: str  # "labels.sqlite", or the address of a PostgreSQL database
+    identity: str  # of the project in it, so that no other is opened by mistake
     source: str
     kind: Source
 
@@ -248,10 +197,7 @@ def read_card(folder: Path) -> Card:
         content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         _refuse(file, f"the file is larger than {_LARGEST:,} bytes")
-    return _checked(parse_json(content, file=file), file)
-
-
-def _checked(found: Any, file: Path) -> Card:
+    found = parse_json(content, file=file)
     version = found.get("format") if isinstance(found, dict) else None
     if type(version) is not int or version < 1:
         _refuse(file, "this is not the file of a labelling project")
@@ -273,15 +219,8 @@ def _refuse(file: Path, problem: str) -> NoReturn:
     raise StoreError(problem, "restore the file from a backup", file=file)
 
 
-# ---------------------------------------------------------------------- addresses of databases
-
-
 def postgresql(text: str) -> str:
-    """Return the address of a PostgreSQL database as SQLAlchemy wants it.
-
-    >>> postgresql("postgresql://ann@db/labels")
-    'postgresql+psycopg://ann@db/labels'
-    """
+    """Return the address of a PostgreSQL database as SQLAlchemy wants it."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -296,15 +235,11 @@ def postgresql(text: str) -> str:
 
 
 def without_password(address: str) -> str:
-    """Return the address without its password.
-
-    >>> without_password("postgresql+psycopg://ann:secret@db/labels")
-    'postgresql+psycopg://ann@db/labels'
-    """
     url = make_url(address)
-    return URL.create(
+    bare = URL.create(
         url.drivername, url.username, None, url.host, url.port, url.database, url.query
-    ).render_as_string()
+    )
+    return bare.render_as_string()
 
 
 def _sqlite(folder: Path) -> str:

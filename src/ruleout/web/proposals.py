@@ -7,9 +7,8 @@ what the log says.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +20,13 @@ from ruleout.web.entities import Settings
 _GOLD = 1  # tells the draw of "gold or not" from every other draw
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A set to ask about, and how it was drawn."""
-
+class Proposal(NamedTuple):
     classes: tuple[int, ...]
     law: str
     seed: int
 
 
 class Proposer:
-    """Draws the proposals of a project.
-
-    Examples
-    --------
-    >>> proposer = Proposer(Settings(classes=("a", "b", "c", "d"), law="released", cap=2))
-    >>> proposal = proposer.proposal(item=7, round=0)
-    >>> proposal.law, len(proposal.classes) <= 2, proposal == proposer.proposal(item=7, round=0)
-    ('released, at most 2', True, True)
-    """
-
     def __init__(self, settings: Settings, secret: int = 0) -> None:
         self._settings = settings
         self._key = (secret, settings.seed)
@@ -85,31 +71,19 @@ class Proposer:
 
 
 def capped_law(law: str, classes: int, cap: int | None) -> NDArray[np.float64]:
-    """Return p(1), …, p(k-1) of the law given that the size is at most `cap`.
-
-    >>> capped_law("released", 4, 2)
-    array([0.4, 0.6, 0. ])
-    """
+    """Return p(1), …, p(k-1) of the law given that the size is at most `cap`."""
     p = size_law(law, classes)
     if cap is None:
         return p
     if not 1 <= cap <= classes - 1:
         raise LabelError(f"sets of at most {cap} classes", f"choose a cap from 1 to {classes - 1}")
-    ways = _WAYS.get(law)
-    if ways:  # exact for any k, where p(s) itself would be too small to write down
-        counts = [ways(classes, s) for s in range(1, cap + 1)]
+    kept = p[:cap]
+    if law in ("paper", "released"):  # exact for any k, where p(s) is too small to write down
+        counts = [comb(classes - (law == "paper"), size) for size in range(1, cap + 1)]
         kept = np.array([count / sum(counts) for count in counts])
-    else:
-        kept = p[:cap]
     if not kept.sum() > 0:
         raise LabelError(f"law {law!r} has no sizes up to {cap}", "raise the cap")
     return np.concatenate([kept / kept.sum(), np.zeros(classes - 1 - cap)])
-
-
-_WAYS: dict[str, Callable[[int, int], int]] = {
-    "paper": lambda k, s: comb(k - 1, s),
-    "released": comb,
-}
 
 
 def _seed(*parts: int) -> int:
@@ -118,9 +92,5 @@ def _seed(*parts: int) -> int:
 
 
 def chance(*parts: int) -> float:
-    """Return a number in [0, 1) that depends on `parts` alone.
-
-    >>> chance(1, 2) == chance(1, 2) != chance(2, 1)
-    True
-    """
+    """Return a number in [0, 1) that depends on `parts` alone."""
     return float(np.random.default_rng(_seed(*parts)).random())

@@ -9,28 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    Column,
-    ColumnElement,
-    Connection,
-    Executable,
-    Integer,
-    Row,
-    Select,
-    Table,
-    TableValuedAlias,
-    and_,
-    any_,
-    bindparam,
-    column,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -52,8 +32,6 @@ USERS = (
     .order_by(users.c.id)
     .with_for_update(key_share=True)
 )
-
-# ---------------------------------------------------------------------- answering
 
 #: What was recorded under the ids of replies.
 KNOWN = (
@@ -80,7 +58,7 @@ OPEN = (
 #: Questions, and what now holds their rounds (`held`, `answered`).
 QUESTIONS = (
     select(questions, slots.c.question.label("held"), slots.c.answer.label("answered"))
-    .join(slots, and_(slots.c.item == questions.c.item, slots.c.round == questions.c.round))
+    .join(slots, sa.and_(slots.c.item == questions.c.item, slots.c.round == questions.c.round))
     .where(questions.c.id.in_(_any_of("questions")))
     .with_for_update(of=slots, key_share=True)
 )
@@ -119,8 +97,6 @@ STANDING = (
     .order_by(answers.c.late, answers.c.number)
 )
 
-# ---------------------------------------------------------------------- asking
-
 _said = (
     select(answers.c.number)
     .outerjoin(undone, undone.c.answer == answers.c.number)
@@ -134,7 +110,7 @@ _holds = select(_other.c.item).where(
 )  # fmt: skip
 
 #: Whether who was asked a question said something that stands, or holds its round.
-_busy = or_(exists(_said.correlate(questions)), exists(_holds.correlate(questions)))
+_busy = sa.or_(sa.exists(_said.correlate(questions)), sa.exists(_holds.correlate(questions)))
 
 #: What annotators were asked about items before; `busy` where they need no other question there.
 ASKED = select(questions, _busy.label("busy")).where(
@@ -142,26 +118,26 @@ ASKED = select(questions, _busy.label("busy")).where(
 )
 
 
-def _rounds(where: ColumnElement[bool]) -> Select[Any]:
+def _rounds(where: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Look for rounds that are new to one of `users`, who are so many `people`, and lock them."""
     busy = select(func.count(questions.c.user.distinct())).where(
         questions.c.item == slots.c.item,
         func.coalesce(questions.c.user, -1).in_(_any_of("users")),  # the item's index is better
         _busy,
     )
-    new = busy.correlate(slots).scalar_subquery() < bindparam("people", type_=Integer)
+    new = busy.correlate(slots).scalar_subquery() < bindparam("people", type_=sa.Integer)
     return (
         select(slots)
         .where(where, slots.c.needed, new)
         .order_by(slots.c.test, slots.c.round, slots.c.place)
-        .limit(bindparam("count", type_=Integer))
+        .limit(bindparam("count", type_=sa.Integer))
         .with_for_update(of=slots, skip_locked=True, key_share=True)
     )
 
 
 _now: Any = bindparam("now", type_=Moment())
 _free = slots.c.question.is_(None)
-_expired = and_(slots.c.question.is_not(None), slots.c.answer.is_(None), slots.c.expires <= _now)
+_expired = sa.and_(slots.c.question.is_not(None), slots.c.answer.is_(None), slots.c.expires <= _now)
 FREE, EXPIRED = _rounds(_free), _rounds(_expired)
 
 _latest = select(_mine.c.received).where(_mine.c.user == users.c.id)
@@ -181,7 +157,7 @@ _gold_before = select(questions.c.id).where(
 )
 _gold_item = (
     select(items.c.id)
-    .where(items.c.gold.is_not(None), ~exists(_gold_before.correlate(items, users)))
+    .where(items.c.gold.is_not(None), ~sa.exists(_gold_before.correlate(items, users)))
     .order_by(items.c.place)
     .limit(1)
     .correlate(users)
@@ -194,7 +170,7 @@ GOLD_ITEMS = select(users.c.id.label("user"), _gold_item.scalar_subquery().label
 _of_items = slots.c.item.in_(_any_of("items"))
 GOLD_ROUNDS = (
     select(slots)
-    .where(_of_items, or_(_free, _expired))
+    .where(_of_items, sa.or_(_free, _expired))
     .order_by(slots.c.round)
     .with_for_update(of=slots, skip_locked=True, key_share=True)
 )
@@ -207,31 +183,30 @@ LAST_ROUNDS = (
 )
 GOLD_CLASSES = select(items.c.id, items.c.gold).where(items.c.id.in_(_any_of("items")))
 
-# ---------------------------------------------------------------------- many rows in one statement
-#
+# Many rows in one statement.
 # With PostgreSQL each column goes as one array, so that the statement is the same text for any
 # number of rows: it is read and planned once. SQLite takes rows one after another at no cost.
 
 _HELD = ("question", "holder", "expires", "answer")
 
 
-def add(db: Connection, table: Table, rows: _Rows, *told: str) -> Sequence[Row[Any]]:
+def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence[sa.Row[Any]]:
     """Add rows that have the same columns; return the columns `told` of each, in any order."""
     if not rows:
         return []
     if db.dialect.name == "postgresql":
         return db.execute(_add_arrays(table, tuple(rows[0]), told), _columns(rows)).all()
-    return db.execute(insert(table).returning(*(table.c[name] for name in told)), rows).all()
+    return db.execute(sa.insert(table).returning(*(table.c[name] for name in told)), rows).all()
 
 
-def add_further(db: Connection, rows: _Rows) -> set[tuple[int, int]]:
+def add_further(db: sa.Connection, rows: _Rows) -> set[tuple[int, int]]:
     """Add rounds to items; return those (item, round) that nobody else adds at the same time."""
     dialect = postgresql if db.dialect.name == "postgresql" else sqlite
     new = dialect.insert(slots).on_conflict_do_nothing().returning(slots.c.item, slots.c.round)
     return {(row.item, row.round) for row in db.execute(new, rows)} if rows else set()
 
 
-def hold(db: Connection, rows: _Rows) -> None:
+def hold(db: sa.Connection, rows: _Rows) -> None:
     """Have rounds change hands, each at its ``at_item`` and ``at_round``."""
     if rows and db.dialect.name == "postgresql":
         db.execute(_hold_arrays(), _columns(rows))
@@ -240,8 +215,8 @@ def hold(db: Connection, rows: _Rows) -> None:
 
 
 def in_chunks(
-    db: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
-) -> Iterator[Row[Any]]:
+    db: sa.Connection, query: sa.Select[Any], column: sa.Column[Any], values: Iterable[Any]
+) -> Iterator[sa.Row[Any]]:
     """Yield the rows in which the column has one of the values, however many there are."""
     every = list(values)
     for start in range(0, len(every), _CHUNK):
@@ -249,7 +224,7 @@ def in_chunks(
 
 
 _HOLD = (
-    update(slots)
+    sa.update(slots)
     .where(slots.c.item == bindparam("at_item"), slots.c.round == bindparam("at_round"))
     .values({name: bindparam(name) for name in _HELD})
 )
@@ -260,27 +235,27 @@ def _columns(rows: _Rows) -> dict[str, list[Any]]:
 
 
 @lru_cache
-def _add_arrays(table: Table, names: tuple[str, ...], told: tuple[str, ...]) -> Executable:
+def _add_arrays(table: sa.Table, names: tuple[str, ...], told: tuple[str, ...]) -> sa.Executable:
     given = _given({name: table.c[name] for name in names})
-    rows = insert(table).from_select(names, select(*given.c))
+    rows = sa.insert(table).from_select(names, select(*given.c))
     return rows.returning(*(table.c[name] for name in told))
 
 
 @lru_cache
-def _hold_arrays() -> Executable:
+def _hold_arrays() -> sa.Executable:
     places = {"at_item": slots.c.item, "at_round": slots.c.round}
     given = _given(places | {name: slots.c[name] for name in _HELD})
     here = [place == given.c[name] for name, place in places.items()]
-    here.append(slots.c.item == any_(_array("at_item", slots.c.item)))  # else all slots are read
-    return update(slots).where(*here).values({name: given.c[name] for name in _HELD})
+    here.append(slots.c.item == sa.any_(_array("at_item", slots.c.item)))  # else all slots are read
+    return sa.update(slots).where(*here).values({name: given.c[name] for name in _HELD})
 
 
-def _given(columns: dict[str, Column[Any]]) -> TableValuedAlias:
+def _given(columns: dict[str, sa.Column[Any]]) -> sa.TableValuedAlias:
     """Return a table of what is sent along: an array for each column, by its name."""
     arrays = [_array(name, like) for name, like in columns.items()]
-    named = (column(name, like.type) for name, like in columns.items())
+    named = (sa.column(name, like.type) for name, like in columns.items())
     return func.unnest(*arrays).table_valued(*named).render_derived(name="given")
 
 
-def _array(name: str, like: Column[Any]) -> BindParameter[Any]:
+def _array(name: str, like: sa.Column[Any]) -> sa.BindParameter[Any]:
     return bindparam(name, type_=ARRAY(like.type, dimensions=1))

@@ -11,22 +11,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    and_,
-    or_,
-)
-from sqlalchemy.engine import Dialect
+import sqlalchemy as sa
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, and_, or_
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,13 +22,13 @@ _Codes: TypeAlias = tuple[int, ...]
 class Moment(TypeDecorator[datetime]):
     """A moment in UTC, kept as whole microseconds since 1970, exact on every database."""
 
-    impl = BigInteger
+    impl = sa.BigInteger
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, _: Dialect) -> int | None:
+    def process_bind_param(self, value: datetime | None, _: object) -> int | None:
         return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
-    def process_result_value(self, value: Any | None, _: Dialect) -> datetime | None:
+    def process_result_value(self, value: Any | None, _: object) -> datetime | None:
         return None if value is None else _EPOCH + timedelta(microseconds=int(value))
 
 
@@ -52,10 +38,10 @@ class Codes(TypeDecorator[_Codes]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: _Codes | None, _: Dialect) -> str | None:
+    def process_bind_param(self, value: _Codes | None, _: object) -> str | None:
         return None if value is None else json.dumps(value, separators=(",", ":"))
 
-    def process_result_value(self, value: Any | None, _: Dialect) -> _Codes | None:
+    def process_result_value(self, value: Any | None, _: object) -> _Codes | None:
         return None if value is None else tuple(json.loads(value))
 
 
@@ -72,8 +58,7 @@ METADATA = MetaData(
 
 def key(number: object) -> int:
     """Return a row's number as clients send it; -1, which no row has, for what cannot be one."""
-    fits = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**31
-    return number if fits else -1  # type: ignore[return-value]
+    return number if type(number) is int and 0 <= number < 2**31 else -1
 
 
 def _whole(name: str, *more: Any, **options: Any) -> Column[int]:
@@ -85,7 +70,7 @@ def _words(name: str, **options: Any) -> Column[str]:
 
 
 def _switch(name: str) -> Column[bool]:
-    return Column(name, Boolean, nullable=False)
+    return Column(name, sa.Boolean, nullable=False)
 
 
 def _moment(name: str, nullable: bool = False) -> Column[datetime]:
@@ -99,8 +84,8 @@ def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Inde
 #: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one.
 project = Table(
     "project", METADATA,
-    Column("id", Integer, CheckConstraint("id = 1", name="one"), primary_key=True),
-    _words("settings"), _moment("created"), Column("secret", BigInteger),
+    Column("id", Integer, sa.CheckConstraint("id = 1", name="one"), primary_key=True),
+    _words("settings"), _moment("created"), Column("secret", sa.BigInteger),
 )  # fmt: skip
 
 #: `folded` is the name without case and look-alike forms, so that no two people look the same;
@@ -152,8 +137,8 @@ questions = Table(
     Column("id", Integer, primary_key=True),
     _whole("item", ForeignKey("items.id")), _whole("user", ForeignKey("users.id")),
     _whole("round"), _words("mode"), Column("proposed", Codes, nullable=False), _whole("size"),
-    _words("law"), Column("seed", BigInteger, nullable=False), _switch("gold"), _moment("given"),
-    UniqueConstraint("item", "user", "round"),
+    _words("law"), Column("seed", sa.BigInteger, nullable=False), _switch("gold"), _moment("given"),
+    sa.UniqueConstraint("item", "user", "round"),
 )  # fmt: skip
 Index(None, questions.c.user, questions.c.id)
 
@@ -189,9 +174,9 @@ slots = Table(
     Column("question", Integer, ForeignKey("questions.id")),
     Column("holder", Integer, ForeignKey("users.id")), _moment("expires", nullable=True),
     Column("answer", Integer, ForeignKey("answers.number")),
-    CheckConstraint("(question IS NULL) = (holder IS NULL)", name="held"),
-    CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
-    CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
+    sa.CheckConstraint("(question IS NULL) = (holder IS NULL)", name="held"),
+    sa.CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
+    sa.CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
 )  # fmt: skip
 
 # Partial, so that a search for what is NULL uses the index made for it.

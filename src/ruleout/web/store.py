@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,8 +46,6 @@ from ruleout.web.turns import take_turns
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
-__all__ = ["Store"]
-
 _ITEM = select(items).where(items.c.id == bindparam("item"))
 _ASKED = _ITEM.where(
     select(questions.c.id)
@@ -63,28 +60,16 @@ class Store(Accounts):
     Every method may be called from any thread, and any number of processes may have the same
     project open. What a method returns is on disk; where it raises, nothing has changed.
     Times come from `now`, by default this machine's clock.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> folder = TemporaryDirectory()
-    >>> settings = Settings(classes=("cat", "dog", "fish"), law="fixed:1")
-    >>> made = [Item(name=f"{n}.png", kind="image") for n in range(5)]
-    >>> with Store.create(f"sqlite:///{folder.name}/labels.sqlite", settings, made) as store:
-    ...     ann = store.add_user("Ann")
-    ...     question = store.next(ann, 1)[0]
-    ...     receipt = store.answer(ann, Reply(id="r-1", kind="no", question=question.id))
-    ...     receipt.status, [row.kind for row in store.log()], store.progress().done
-    ('recorded', ['no'], 1)
-    >>> folder.cleanup()
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
         super().__init__(database)
-        self._settings = settings
+        self.settings = settings
+        self.lanes = database.lanes  # how many calls of `turns` are worth running at a time
         with database.looking() as db:
             made, secret = db.execute(select(project.c.created, project.c.secret)).one()
-        self._identity = hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
+        #: 16 hex digits, the same for the life of the project.
+        self.identity = hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
         self._proposer = Proposer(settings, secret)
 
     @classmethod
@@ -114,29 +99,12 @@ class Store(Accounts):
             database.keep_a_journal()
             return cls(database, settings)
 
-    @property
-    def settings(self) -> Settings:
-        """What the project asks, and how."""
-        return self._settings
-
-    @property
-    def lanes(self) -> int:
-        """How many calls of :meth:`turns` are worth running at a time."""
-        return self._database.lanes
-
-    @property
-    def identity(self) -> str:
-        """16 hex digits, the same for the life of the project."""
-        return self._identity
-
-    # ------------------------------------------------------------------ asking and answering
-
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
         return self._turn(user, None, count, now, least=1).questions
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
-        """Record a reply and return its receipt; the same reply again gets the same receipt."""
+        """Record a reply; the same reply again gets the same receipt."""
         return self._turn(user, reply, 0, now).receipt
 
     def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
@@ -167,7 +135,7 @@ class Store(Accounts):
     def _together(self, requests: Sequence[TurnRequest]) -> list[Turn | RefusedError]:
         with self._database.writing() as db:
             self._database.by_index(db)
-            return take_turns(db, self._settings, self._proposer, requests)
+            return take_turns(db, self.settings, self._proposer, requests)
 
     def _alone(self, request: TurnRequest) -> Turn | BaseException:
         try:
@@ -180,12 +148,10 @@ class Store(Accounts):
         given, at = list(answers), moment(now)
         with self._database.writing() as db:
             self._database.alone(db)
-            brought = bring(db, self._settings, given, at)
+            brought = bring(db, self.settings, given, at)
             if brought.added:
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return brought
-
-    # ------------------------------------------------------------------ looking
 
     def reading(self) -> AbstractContextManager[Connection]:
         """One view of the database for several queries, whatever is written meanwhile."""
@@ -194,7 +160,7 @@ class Store(Accounts):
     def answer_log(self) -> AnswerLog:
         """Return every answer as it stands now, in columns, with all items and users."""
         with self._database.reading() as db:
-            return answer_log.read(db, self._settings.classes)
+            return answer_log.read(db, self.settings.classes)
 
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""
@@ -203,7 +169,7 @@ class Store(Accounts):
     def progress(self, user: User | int | None = None) -> Progress:
         """Return how far the project is, with the counts and the pace of one annotator or all."""
         with self._database.reading() as db:
-            return progress(db, self._settings, None if user is None else number_of(user))
+            return progress(db, self.settings, None if user is None else number_of(user))
 
     def items(self, first: int = 1, last: int | None = None) -> Iterator[tuple[int, Item]]:
         """Yield the items with their numbers, in the order they were given, from some on."""
@@ -215,7 +181,6 @@ class Store(Accounts):
                 yield row.id, _item(row)
 
     def item(self, number: int) -> Item:
-        """Return one item by its number."""
         return self._one_item(_ITEM, number)
 
     def item_for(self, user: User, number: int) -> Item:
@@ -231,7 +196,6 @@ class Store(Accounts):
         return _item(row)
 
     def some_items(self, numbers: Iterable[int]) -> dict[int, Item]:
-        """Return the items of these numbers."""
         with self._database.looking() as db:
             rows = in_chunks(db, select(items), items.c.id, numbers)
             return {row.id: _item(row) for row in rows}
@@ -250,16 +214,12 @@ class Store(Accounts):
             return self._database.damage(db) + answer_log.disagreements(db)
 
     def close(self) -> None:
-        """Close every connection."""
         self._database.close()
 
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -275,9 +235,6 @@ def _opening(url: str) -> Iterator[Database]:
             raise
         problem = f"cannot open {database.name} ({error.cause})"
         raise StoreError(problem, "check the address and the server") from None
-
-
-# ---------------------------------------------------------------------- settings and items
 
 
 def write_project(db: Connection, settings: Settings, given: Iterable[Item], now: datetime) -> None:
@@ -321,28 +278,19 @@ def _read_settings(db: Connection) -> Settings:
     return settings
 
 
-_LIMITS = {
-    "mode": "use 'propose' or 'rule-out'",
-    "rounds": "ask for 1 to 1000 answers per item",
-    "gold_rate": "choose a share from 0 to 0.5",
-    "lease_seconds": "choose from 1 second to 30 days",
-    "seed": "choose a whole number from 0 to 2^63 - 1",
-}
-
-
-def _check_settings(settings: Settings) -> None:
-    class_names(settings.classes)
-    capped_law(settings.law, len(settings.classes), settings.cap)
-    wrong = {
-        "mode": settings.mode not in ("propose", "rule-out"),
-        "rounds": not 1 <= settings.rounds <= 1000,
-        "gold_rate": not 0 <= settings.gold_rate <= 0.5,
-        "lease_seconds": not 1 <= settings.lease_seconds <= 30 * 86400,
-        "seed": not 0 <= settings.seed < 2**63,
-    }
-    for name, is_wrong in wrong.items():
-        if is_wrong:
-            raise StoreError(f"{name} = {brief(getattr(settings, name))}", _LIMITS[name])
+def _check_settings(one: Settings) -> None:
+    class_names(one.classes)
+    capped_law(one.law, len(one.classes), one.cap)
+    month = 30 * 86400
+    for name, fits, remedy in (
+        ("mode", one.mode in ("propose", "rule-out"), "use 'propose' or 'rule-out'"),
+        ("rounds", 1 <= one.rounds <= 1000, "ask for 1 to 1000 answers per item"),
+        ("gold_rate", 0 <= one.gold_rate <= 0.5, "choose a share from 0 to 0.5"),
+        ("lease_seconds", 1 <= one.lease_seconds <= month, "choose from 1 second to 30 days"),
+        ("seed", 0 <= one.seed < 2**63, "choose a whole number from 0 to 2^63 - 1"),
+    ):
+        if not fits:
+            raise StoreError(f"{name} = {brief(getattr(one, name))}", remedy)
 
 
 def _check_items(every: Sequence[Item], classes: int) -> None:

@@ -62,7 +62,7 @@ def take_turns(
                 if request.reply is not None:
                     _check(request.reply)
                 allowed(people.get(request.user), request.user)
-                seats[place] = _Seat(request)
+                seats[place] = _Seat(request, request.user, request.now)
             except RefusedError as error:
                 found[place] = error
         _Wave(db, settings, proposer, list(seats.values())).take()
@@ -87,6 +87,8 @@ class _Seat:
     """An annotator in a wave: what they sent, what they hold, and what comes of it."""
 
     request: TurnRequest
+    user: int
+    now: datetime
     open: dict[int, Question] = field(default_factory=dict)
     given: dict[int, datetime] = field(default_factory=dict)  # when each of them was asked first
     receipt: Receipt = _NOTHING
@@ -94,26 +96,15 @@ class _Seat:
     no_gold: bool = False
 
     @property
-    def user(self) -> int:
-        return self.request.user
-
-    @property
-    def now(self) -> datetime:
-        return self.request.now
-
-    @property
     def missing(self) -> int:
         return max(0, self.request.hold - len(self.open)) if self.refused is None else 0
 
     @property
     def turn(self) -> Turn:
-        held = list(self.open.values())[: self.request.hold]
-        return Turn(receipt=self.receipt, questions=held)
+        return Turn(receipt=self.receipt, questions=[*self.open.values()][: self.request.hold])
 
 
 class _Round(NamedTuple):
-    """A round of an item that may be handed out."""
-
     item: int
     round: int
     test: bool
@@ -163,11 +154,8 @@ class _Wave:
         }  # fmt: skip
 
     def _write(self) -> None:
-        """Write down which rounds changed hands."""
         queries.hold(self._db, list(self._changed.values()))
         self._changed.clear()
-
-    # ------------------------------------------------------------------ answers
 
     def _answer(self) -> None:
         fresh = self._without_copies()
@@ -190,8 +178,9 @@ class _Wave:
                 for seat in self._seats if seat.request.reply is not None}  # fmt: skip
         for row in self._rows(queries.KNOWN, ids=sorted(sent)):
             seat, reply = sent.pop(row.id)
-            place = {"item": row.item, "question": row.question}
-            seat.receipt = Receipt(id=row.id, status=row.status, **place)
+            seat.receipt = Receipt(
+                id=row.id, status=row.status, item=row.item, question=row.question
+            )
             if row.user != seat.user or row.content != _content(reply):
                 problem = f"the reply id {brief(row.id)} has been used for another reply"
                 remedy = "give every reply an id of its own"
@@ -212,8 +201,8 @@ class _Wave:
         about = {key(reply.question) for _, reply in fresh if reply.kind != "undo"}
         about |= {row.question for row in targets if row.question is not None}
         about -= self._asked.keys()
-        rows = self._rows(queries.QUESTIONS, questions=sorted(about))
-        self._asked |= {row.id: row for row in rows}
+        for row in self._rows(queries.QUESTIONS, questions=sorted(about)):
+            self._asked[row.id] = row
         followed = {key(reply.question) for _, reply in fresh if reply.kind == "which"}
         followed |= {row.question for row in targets if row.kind == "yes"}
         self._standing: defaultdict[tuple[int, str], list[Row[Any]]] = defaultdict(list)
@@ -239,6 +228,7 @@ class _Wave:
         }  # fmt: skip
 
     def _question_of(self, seat: _Seat, reply: Reply) -> Any:
+        """Return the question that a reply answers, or raise."""
         asked = self._asked.get(key(reply.question))
         if asked is None:
             problem = f"there is no question {brief(reply.question)}"
@@ -246,7 +236,19 @@ class _Wave:
         if asked.user != seat.user:
             problem = f"question {asked.id} was asked of somebody else"
             raise RefusedError(problem, "log in as who got it", reason="foreign")
-        _check_against(reply, asked, len(self._settings.classes))
+        known, k = _KINDS[asked.mode], len(self._settings.classes)
+        if reply.kind not in known:
+            problem = f"{reply.kind!r} does not answer question {asked.id}"
+            raise RefusedError(problem, f"use {', '.join(known)}")
+        if reply.kind == "which" and reply.which not in asked.proposed:
+            problem = f"class {brief(reply.which)} is not in the proposed set"
+            raise RefusedError(problem, "choose one of the classes that were proposed")
+        for code in reply.excluded:  # of that kind alone
+            if not 0 <= code < k:
+                raise RefusedError(f"there is no class {brief(code)}", f"classes are 0 to {k - 1}")
+        if reply.kind == "excluded" and not 1 <= len(set(reply.excluded)) <= k - 1:
+            problem = f"{len(set(reply.excluded))} of {k} classes are ruled out"
+            raise RefusedError(problem, f"rule out 1 to {k - 1}, or skip")
         return asked
 
     def _is_late(self, seat: _Seat, reply: Reply, question: int) -> bool:
@@ -289,16 +291,13 @@ class _Wave:
         name = seat.request.reply and seat.request.reply.undoes
         target = self._named[name] if name else self._last[seat.user]
         fallen = self._standing[asked.id, "which"] if target.kind == "yes" else []
-        rows = [{"answer": row.number, "by": by} for row in (target, *fallen)]
-        self._undone += rows
+        self._undone += [{"answer": row.number, "by": by} for row in (target, *fallen)]
         if asked.id in seat.open:
             return
         skipped = target.kind == "skip" and asked.held is None and not target.late
         if skipped or asked.answered == target.number:  # its round is still theirs, or free
             self._lease(seat, asked, asked._mapping)
             seat.open = dict(sorted(seat.open.items()))
-
-    # ------------------------------------------------------------------ questions
 
     def _lease(self, seat: _Seat, place: Any, row: Mapping[Any, Any]) -> None:
         """Let the annotator hold a question of theirs, from now on."""
@@ -367,30 +366,26 @@ class _Wave:
         ]  # fmt: skip
 
     def _hand_out(
-        self,
-        given: Sequence[tuple[_Seat, _Round]],
-        before: Mapping[tuple[int, int, int], Mapping[Any, Any]],
+        self, given: Sequence[tuple[_Seat, _Round]], before: Mapping[tuple[int, int, int], Any]
     ) -> None:
         """Ask the questions, those again that an annotator had there before."""
         tests = sorted({place.item for _, place in given if place.test})
         gold = {row.id: row.gold for row in self._rows(queries.GOLD_CLASSES, items=tests)}
-        new = {
-            (place.item, place.round): self._drawn(seat, place, gold.get(place.item))
-            for seat, place in given if (place.item, seat.user, place.round) not in before
-        }  # fmt: skip
+        new: dict[tuple[int, int], dict[str, Any]] = {}
+        for seat, place in given:
+            if (place.item, seat.user, place.round) not in before:
+                drawn = self._proposer.proposal(place.item, place.round, gold.get(place.item))
+                new[place.item, place.round] = {
+                    "item": place.item, "user": seat.user, "round": place.round,
+                    "gold": place.test, "mode": self._settings.mode, "proposed": drawn.classes,
+                    "size": len(drawn.classes), "law": drawn.law, "seed": drawn.seed,
+                    "given": seat.now,
+                }  # fmt: skip
         for row in queries.add(self._db, questions, list(new.values()), "item", "round", "id"):
             new[row.item, row.round]["id"] = row.id
         for seat, place in given:
             earlier = before.get((place.item, seat.user, place.round))
             self._lease(seat, place, earlier or new[place.item, place.round])
-
-    def _drawn(self, seat: _Seat, place: _Round, gold: int | None) -> dict[str, Any]:
-        drawn = self._proposer.proposal(place.item, place.round, gold)
-        return {
-            "item": place.item, "user": seat.user, "round": place.round, "gold": place.test,
-            "mode": self._settings.mode, "proposed": drawn.classes, "size": len(drawn.classes),
-            "law": drawn.law, "seed": drawn.seed, "given": seat.now,
-        }  # fmt: skip
 
 
 class _Gold:
@@ -436,29 +431,22 @@ class _Gold:
         """Add the further rounds; leave out who would get one that is added elsewhere too."""
         added = queries.add_further(self._db, list(self._further.values()))
         lost = self._further.keys() - added
-        kept = []
         for seat, place in given:
             if place[:2] in lost:
                 seat.no_gold = self.clashed = True
-            else:
-                kept.append((seat, place))
-        return kept
-
-
-_OF_QUESTION = ("id", "item", "user", "round", "mode", "proposed", "law", "seed", "gold")
+        return [one for one in given if one[1][:2] not in lost]
 
 
 def _question(row: Mapping[Any, Any], expires: datetime) -> Question:
-    return Question(expires=expires, **{name: row[name] for name in _OF_QUESTION})
-
-
-# ---------------------------------------------------------------------- whether a reply makes sense
+    names = ("id", "item", "user", "round", "mode", "proposed", "law", "seed", "gold")
+    return Question(expires=expires, **{name: row[name] for name in names})
 
 
 def _check(reply: Reply) -> None:
     """Raise unless the reply is well formed, whatever it answers."""
     for name, text in (("id", reply.id), ("undoes", reply.undoes)):
-        if text is not None and not _is_id(text):
+        fits = isinstance(text, str) and 1 <= len(text) <= _LONGEST_ID
+        if text is not None and not (fits and all("!" <= c <= "~" for c in text)):
             problem = f"the reply's {name} is {brief(text)}"
             remedy = f"use 1 to {_LONGEST_ID} letters, digits and marks of ASCII"
             raise RefusedError(problem, remedy)
@@ -470,44 +458,19 @@ def _check(reply: Reply) -> None:
     for code in (*reply.excluded, *(() if reply.which is None else (reply.which,))):
         if type(code) is not int:
             raise RefusedError(f"there is no class {brief(code)}", "name classes by their numbers")
-    extra = {
-        "excluded": bool(reply.excluded) and reply.kind != "excluded",
-        "which": reply.which is not None and reply.kind != "which",
-        "undoes": reply.undoes is not None and reply.kind != "undo",
-    }
-    for name, is_wrong in extra.items():
-        if is_wrong:
+    for name, given, kind in (
+        ("excluded", bool(reply.excluded), "excluded"),
+        ("which", reply.which is not None, "which"),
+        ("undoes", reply.undoes is not None, "undo"),
+    ):
+        if given and reply.kind != kind:
             raise RefusedError(f"a reply of kind {reply.kind!r} has no {name!r}", "leave it out")
-
-
-def _check_against(reply: Reply, question: Any, classes: int) -> None:
-    """Raise unless the reply answers the question."""
-    if reply.kind not in _KINDS[question.mode]:
-        known = ", ".join(_KINDS[question.mode])
-        raise RefusedError(f"{reply.kind!r} does not answer question {question.id}", f"use {known}")
-    if reply.kind == "which" and reply.which not in question.proposed:
-        problem = f"class {brief(reply.which)} is not in the proposed set"
-        raise RefusedError(problem, "choose one of the classes that were proposed")
-    if reply.kind != "excluded":
-        return
-    for code in reply.excluded:
-        if not 0 <= code < classes:
-            remedy = f"classes are 0 to {classes - 1}"
-            raise RefusedError(f"there is no class {brief(code)}", remedy)
-    if not 1 <= len(set(reply.excluded)) <= classes - 1:
-        problem = f"{len(set(reply.excluded))} of {classes} classes are ruled out"
-        raise RefusedError(problem, f"rule out 1 to {classes - 1}, or skip")
-
-
-def _is_id(text: object) -> bool:
-    fits = isinstance(text, str) and 1 <= len(text) <= _LONGEST_ID
-    return fits and all("!" <= c <= "~" for c in str(text))
 
 
 def _content(reply: Reply) -> str:
     """Return what the reply says as text; a copy sent again says the same."""
-    said = [reply.kind, reply.question, sorted(set(reply.excluded)), reply.which, reply.undoes]
-    return json.dumps(said)
+    excluded = sorted(set(reply.excluded))
+    return json.dumps([reply.kind, reply.question, excluded, reply.which, reply.undoes])
 
 
 def took(ms: int | None) -> int | None:
