@@ -324,7 +324,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             count = self.n_iter_ = before["n_iter_"] + 1
             self.history_ = {
                 "epoch": np.append(history["epoch"], count),
-                "loss": np.append(history["loss"], self.history_["loss"]),
+                "loss": np.append(history["loss"], fit.history["loss"][0, 0]),
             }
             both = record["data"] + self.record_["data"]  # of all rows ever seen, in their order
             self.record_ |= {"model": record["model"], "epochs": count, "seed": state.seed}
