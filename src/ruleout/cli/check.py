@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -39,9 +39,7 @@ def check(
     """
     from ruleout.datasets import inspect
 
-    told: dict[str, Any] = {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
-    told |= {"labels_file": labels_file, "size": size, "unlabelled": unlabelled}
-    source = Source(data, excluded, label, features, ignore, classes, **told)
+    source = Source.of(locals())
     source.need_sets()
     table = source.table(featureless=True)
     assert table.sets is not None  # asked for above
@@ -49,22 +47,12 @@ def check(
     file = table.source if whole else None
     found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)
     if as_json:
-        typer.echo(json.dumps(_plain(table, found)))
+        names = ("sha256", "shape", "features", "classes", "notes")
+        told = {name: getattr(table, name) for name in names}
+        about = {"source": str(table.source), "rows": len(table), "findings": found.to_dicts()}
+        typer.echo(json.dumps(about | told))
     else:
         _print(table, found)
-
-
-def _plain(table: Table, found: Findings) -> dict[str, object]:
-    return {
-        "source": str(table.source),
-        "sha256": table.sha256,
-        "rows": len(table),
-        "shape": table.shape,
-        "features": table.features,
-        "classes": table.classes,
-        "notes": table.notes,
-        "findings": found.to_dicts(),
-    }
 
 
 def _print(table: Table, found: Findings) -> None:

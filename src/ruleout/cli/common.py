@@ -7,9 +7,9 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -41,17 +41,6 @@ def friendly() -> Iterator[None]:
     """Turn what is wrong with the input into one sentence and exit code 1; also a decorator.
 
     Usage errors keep their exit code 2, and a reader that closes the pipe is not an error.
-
-    Examples
-    --------
-    >>> @friendly()
-    ... def read() -> None:
-    ...     raise ValueError("a.csv: the file is empty; fill it in")
-    >>> try:
-    ...     read()  # prints "ruleout: a.csv: the file is empty; fill it in" to stderr
-    ... except typer.Exit as end:
-    ...     print(end.exit_code)
-    1
     """
     try:
         _load_plugins(tuple(PLUGINS))
@@ -173,6 +162,27 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[-1])
 
 
+def show_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()
+) -> None:
+    """Print a table, some columns set right; in a file or a pipe, each of its rows on one line."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
+    for place, column in enumerate(columns):
+        style = None if any(columns) or place else "bold"
+        side: Any = "right" if column in right else "left"
+        grid.add_column(column, justify=side, overflow="fold", style=style)
+    for row in rows:
+        grid.add_row(*(escape(str(cell)) for cell in row))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 1000
+    console.print(grid, highlight=False)
+
+
 def check_folder(place: Path) -> None:
     """Raise where a folder cannot be made; nothing is made yet."""
     while not place.exists() and place != place.parent:
@@ -198,15 +208,10 @@ class Watch:
 def watching(
     line: Callable[[str, float, float], str] | None = None, *, whole: bool = False
 ) -> Iterator[Watch]:
-    """Show progress, one bar for each stage, or a single one of the `whole`.
+    """Show progress, one bar for each stage, or a single one where all count towards the `whole`.
 
-    Parameters
-    ----------
-    line
-        Writes the line for places that are not a terminal: one for each stage of the whole, or for
-        each quarter of a stage. None: there only what is said is printed.
-    whole
-        Whether all stages count towards one end.
+    `line` writes what is printed where there is no terminal: for each stage of the whole, or for
+    each quarter of a stage.
     """
     from rich.console import Console
 
@@ -269,6 +274,11 @@ class Source:
         for option, value in wrong.items():
             if value:
                 raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Source:
+        """Pick what names data out of all options of a command."""
+        return cls(**{one.name: options[one.name] for one in fields(cls) if one.name in options})
 
     def _of(self, *names: str) -> dict[str, Any]:
         return {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}

@@ -70,9 +70,7 @@ def compare(
     A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
     --label names them.
     """
-    read: dict[str, Any] = {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
-    read |= {"labels_file": labels_file, "size": size, "unlabelled": unlabelled}
-    source = Source(data, excluded, label, features, ignore, classes, **read)
+    source = Source.of(locals())
     source.need_sets()
     table = source.training_table()
     check_folder(out)  # before hours of training

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ruleout.cli.common import friendly
+from ruleout.cli.common import friendly, show_rows
 
 if TYPE_CHECKING:
     from ruleout.datasets.registry import Stock
@@ -22,23 +22,15 @@ data = typer.Typer(
 @friendly()
 def show() -> None:
     """List the data sets, and whether their files are here."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from ruleout.datasets import data_root, survey
 
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("name", "rows", "features", "classes", "here", "where"):
-        number = column in ("rows", "features", "classes")
-        grid.add_column(column, justify="right" if number else "left", overflow="fold")
+    numbers = ("rows", "features", "classes")
+    rows = []
     for one in survey():
-        rows = " + ".join(f"{count:,}" for count in one.rows if count)
-        numbers = (rows, f"{one.features:,}", str(one.classes))
-        grid.add_row(one.name, *numbers, _here(one), escape(one.where))
-    console = Console()
-    console.print(grid, highlight=False)
-    console.print(f"\nThe data folder is {escape(str(data_root()))}", highlight=False)
+        count = " + ".join(f"{part:,}" for part in one.rows if part)
+        rows.append([one.name, count, f"{one.features:,}", one.classes, _here(one), one.where])
+    show_rows(("name", *numbers, "here", "where"), rows, right=numbers)
+    typer.echo(f"\nThe data folder is {data_root()}")
 
 
 @data.command()

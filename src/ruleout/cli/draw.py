@@ -58,6 +58,5 @@ def _law(text: str) -> str | int | list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a law; write probabilities as in --law 0.5,0.3,0.2"
-        ) from None
+        problem = f"{text!r} is not a law; write probabilities as in --law 0.5,0.3,0.2"
+        raise typer.BadParameter(problem) from None

@@ -39,9 +39,7 @@ def evaluate(
     From sets the accuracy is estimated without bias, if they were drawn at random. Of a labelling
     project every yes and no counts, and beside them the items whose class is known.
     """
-    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
-    told |= {"candidates": candidates, "skip_bad_rows": skip_bad_rows}
-    source = Source(data, excluded, label, features, ignore, unlabelled=unlabelled, **told)
+    source = Source.of(locals())
     source.need_column("--label or --excluded", given=bool(label or excluded or candidates))
     clf, table, items = source.with_model(model, device)
     found = _judged(clf, table) if items is None else _judged_items(clf, items, data)
@@ -56,8 +54,7 @@ def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
     from ruleout.estimator.inputs import positions
     from ruleout.estimator.scorers import judge_labels, judge_sets
 
-    probabilities = clf.predict_proba(table.x)
-    found = {}
+    probabilities, found = clf.predict_proba(table.x), {}
     if table.labels is not None:
         found["labels"] = judge_labels(probabilities, positions(table.labels, clf.classes_))
     if table.sets is not None:

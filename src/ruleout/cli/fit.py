@@ -76,21 +76,7 @@ def fit(
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.
     """
-    source = Source(
-        data,
-        excluded,
-        label,
-        features,
-        ignore,
-        classes,
-        labels_file,
-        size,
-        unlabelled,
-        how,
-        features_from,
-        candidates,
-        skip_bad_rows,
-    )
+    source = Source.of(locals())
     sets = excluded or candidates
     source.need_column("--excluded or --label", given=(sets is None) != (label is None))
     from ruleout.estimator import RuleOutClassifier
@@ -127,14 +113,11 @@ def fit(
 
 
 def _widths(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
     try:
-        return [int(part) for part in text.split(",")]
+        return None if text is None else [int(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a list of widths; write --hidden 300,100"
-        ) from None
+        problem = f"{text!r} is not a list of widths; write --hidden 300,100"
+        raise typer.BadParameter(problem) from None
 
 
 def _grid(name: str, rate: float | None, decay: float | None) -> Any:

@@ -9,21 +9,18 @@ import secrets
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
 
-from ruleout.cli.common import as_notes, friendly, parse_names, tell
+from ruleout.cli.common import as_notes, friendly, parse_names, show_rows, tell
 from ruleout.cli.shared_options import FeaturesFrom
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ruleout.learning.planning import Forecast, Planned, Point
     from ruleout.web import Settings, Store
     from ruleout.web.answer_log import AnswerLog
-    from ruleout.web.importing import Imported
     from ruleout.web.items import Found
     from ruleout.web.project import Project
     from ruleout.web.project_export import Bundle
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 ADDRESS = "http://127.0.0.1:8765"
 
 Place = Annotated[Path, typer.Argument(metavar="PROJECT", help="The folder of the project.")]
-
-_WIDE = 1000  # characters
 
 
 def parse_origin(text: str) -> str:
@@ -81,21 +76,8 @@ def in_time(seconds: float | None) -> str:
     return f"{seconds / 3600:,.1f} hours"
 
 
-def show(grid: Table) -> None:
-    """Print a table; in a file or a pipe, each of its rows on one line."""
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDE
-    console.print(grid, highlight=False)
-
-
 _MANY = 15  # classes in a question, on average: more takes long to read
 _GOLD_RATE = 0.05  # of the questions, where --gold is given alone
-
-
-_Mode = Literal["propose", "rule-out"]
 
 
 @friendly()
@@ -122,7 +104,7 @@ def init(
         int | None, typer.Option(metavar="N", help="Name at most N classes in a question.")
     ] = None,
     mode: Annotated[
-        _Mode,
+        Literal["propose", "rule-out"],
         typer.Option(
             help="propose: is it one of these? rule-out: click away what it surely is not."
         ),
@@ -377,8 +359,6 @@ def _greet(opened: Project, address: str) -> None:
 
 
 _Action = Literal["list", "add", "invite", "close", "open"]
-
-
 _Role = Literal["annotator", "lead"]
 
 
@@ -425,12 +405,10 @@ def users(
 
 
 def _invite(store: Store, action: _Action, name: str, role: _Role, origin: str) -> None:
-    add = action == "add"
-    user = store.add_user(name, role) if add else store.user(name)
+    user = store.add_user(name, role) if action == "add" else store.user(name)
     if user.disabled:
-        raise ValueError(
-            f"the account of {user.name!r} is closed; open it first: users PROJECT open NAME"
-        )
+        remedy = "open it first: users PROJECT open NAME"
+        raise ValueError(f"the account of {user.name!r} is closed; {remedy}")
     token = store.invite(user.name, user.role)
     typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
     typer.echo(join_link(token, origin))
@@ -444,18 +422,13 @@ def _close(store: Store, name: str, closed: bool) -> None:
 
 
 def _print_users(store: Store) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("name", "role", "account"):
-        grid.add_column(column, overflow="fold")
+    rows = []
     for user in store.users():
         found = store.password(user.name)
         joined = found is not None and found[1] is not None
         account = "closed" if user.disabled else "open" if joined else "no password yet"
-        grid.add_row(escape(user.name), user.role, account)
-    show(grid)
+        rows.append((user.name, user.role, account))
+    show_rows(("name", "role", "account"), rows)
 
 
 @friendly()
@@ -473,86 +446,56 @@ def status(
 
     with Project.open(project) as opened:
         log = opened.store.answer_log()
-        show(_totals(opened, log))
+        _print_totals(opened, log)
         if log:
-            typer.echo()
-            show(_people(log))
-            _print_guessing(log)
+            _print_people(log)
         if days:
-            typer.echo()
-            show(_days(log, opened.store.settings))
+            _print_days(log, opened.store.settings)
         _check(opened)
 
 
-def _totals(opened: Project, log: AnswerLog) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
+def _print_totals(opened: Project, log: AnswerLog) -> None:
     done, settings = opened.store.progress(), opened.store.settings
+    share = 100 * done.given / done.wanted if done.wanted else 0
     rows = {
-        "project": escape(str(opened.folder)),
-        "items": f"{done.items:,} from {escape(str(opened.source))}",
-        "asks": f"{settings.mode}, {len(settings.classes)} classes, law {escape(settings.law)}"
+        "project": opened.folder,
+        "items": f"{done.items:,} from {opened.source}",
+        "asks": f"{settings.mode}, {len(settings.classes)} classes, law {settings.law}"
         + ("" if settings.cap is None else f", at most {settings.cap}"),
-        "done": f"{done.done:,} of {done.items:,} items, {_share(done)}",
+        "done": f"{done.done:,} of {done.items:,} items, {share:.0f} %",
         "answers": f"{done.given:,} of {done.wanted:,} wanted; {done.answers:,} with tests, "
         f"{done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
         "time left": in_time(done.seconds_left),
         "contradictions": f"{(log.candidates == 0).sum():,}",
     }
-    grid = Table(box=None, show_header=False, pad_edge=False)
-    grid.add_column(style="bold")
-    grid.add_column(overflow="fold")
-    for name, text in rows.items():
-        grid.add_row(name, text)
-    return grid
+    show_rows(("", ""), rows.items())
 
 
-def _share(done: Progress) -> str:
-    return f"{100 * done.given / done.wanted:.0f} %" if done.wanted else "0 %"
-
-
-def _people(log: AnswerLog) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from ruleout.web.team.annotators import annotators
-
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    grid.add_column("annotator", overflow="fold")
-    for column in ("answers", "yes", "no", "ruled out", "skipped", "late", "undone", "seconds"):
-        grid.add_column(column, justify="right")
-    for one in annotators(log):
-        kinds = (one.yes, one.no, one.excluded, one.skips)
-        counts = (f"{count:,}" for count in (one.answers, *kinds, one.late, one.undone))
-        median = "" if one.median_seconds is None else f"{one.median_seconds:.1f}"
-        grid.add_row(escape(one.name), *counts, median)
-    return grid
-
-
-def _print_guessing(log: AnswerLog) -> None:
+def _print_people(log: AnswerLog) -> None:
     from ruleout.labels.classes import shown
     from ruleout.web.team.agreement import guessing
+    from ruleout.web.team.annotators import annotators
 
+    counts = ("answers", "yes", "no", "ruled out", "skipped", "late", "undone", "seconds")
+    rows = []
+    for one in annotators(log):
+        kinds = (one.answers, one.yes, one.no, one.excluded, one.skips, one.late, one.undone)
+        median = "" if one.median_seconds is None else f"{one.median_seconds:.1f}"
+        rows.append((one.name, *(f"{count:,}" for count in kinds), median))
+    typer.echo()
+    show_rows(("annotator", *counts), rows, right=counts)
     if found := sorted(guessing(log)):
         tell([f"{shown(found)} may be guessing; the team page says more"])
 
 
-def _days(log: AnswerLog, settings: Settings) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
+def _print_days(log: AnswerLog, settings: Settings) -> None:
     from ruleout.web.team.annotators import work_days
 
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("day", "annotator"):
-        grid.add_column(column, overflow="fold")
-    for column in ("answers", "hours"):
-        grid.add_column(column, justify="right")
-    for one in work_days(log, timedelta(seconds=settings.lease_seconds)):
-        grid.add_row(str(one.day), escape(one.annotator), f"{one.answers:,}", f"{one.hours:.1f}")
-    return grid
+    worked = work_days(log, timedelta(seconds=settings.lease_seconds))
+    rows = [(one.day, one.annotator, f"{one.answers:,}", f"{one.hours:.1f}") for one in worked]
+    typer.echo()
+    show_rows(("day", "annotator", "answers", "hours"), rows, right=("answers", "hours"))
 
 
 def _check(opened: Project) -> None:
@@ -570,25 +513,20 @@ def _check(opened: Project) -> None:
     typer.echo("\nThe database is sound.")
 
 
-_How = Literal["no", "intersection"]
-
-
-_Form = Literal["csv", "jsonl", "parquet", "npz"]
-
-
 @friendly()
 def export(
     project: Place,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder.")],
     how: Annotated[
-        _How,
+        Literal["no", "intersection"],
         typer.Option(
             help="no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
             "what all answers leave possible."
         ),
     ] = "no",
     form: Annotated[
-        _Form, typer.Option("--format", help="What the files are; with npz, tables are CSV.")
+        Literal["csv", "jsonl", "parquet", "npz"],
+        typer.Option("--format", help="What the files are; with npz, tables are CSV."),
     ] = "csv",
     unlabelled: Annotated[
         bool,
@@ -624,12 +562,6 @@ def _print_bundle(bundle: Bundle, out: Path) -> None:
         typer.echo(f"Written: {out / name}")
 
 
-_Origin = Literal["label-studio", "csv"]
-
-
-_Meaning = Literal["which", "candidates", "excluded"]
-
-
 @friendly()
 def bring(
     project: Place,
@@ -642,11 +574,11 @@ def bring(
         ),
     ],
     origin: Annotated[
-        _Origin | None,
+        Literal["label-studio", "csv"] | None,
         typer.Option("--from", help="Where the file comes from. By default its suffix says so."),
     ] = None,
     meaning: Annotated[
-        _Meaning,
+        Literal["which", "candidates", "excluded"],
         typer.Option(
             help="What a choice in Label Studio means: it is this class, it is one of these, or "
             "it is none of these."
@@ -676,37 +608,23 @@ def bring(
     A file that is imported twice brings its answers once. Who answered gets a closed account:
     `users PROJECT open NAME`, then `invite`, lets them in.
     """
+    from ruleout.web.importing import read_answers, read_label_studio
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
     with Project.open(project) as opened:
-        found = _read(opened.store, file, origin, meaning, control, key, skip_unknown)
+        items = [item for _, item in opened.store.items()]
+        known = opened.store.settings.classes
+        if origin == "csv" or (origin is None and file.suffix.lower() != ".json"):
+            found = read_answers(file, [item.name for item in items], known)
+        else:
+            told: Any = {"meaning": meaning, "control": control, "key": key}
+            found = read_label_studio(file, items, known, skip_unknown=skip_unknown, **told)
         brought = opened.store.bring(found.answers)
     tell(found.notes)
-    known = f", {brought.known:,} were there before" if brought.known else ""
-    typer.echo(f"{brought.added:,} answers added{known}.")
+    before = f", {brought.known:,} were there before" if brought.known else ""
+    typer.echo(f"{brought.added:,} answers added{before}.")
     if brought.users:
         typer.echo(f"New people: {', '.join(brought.users)}")
-
-
-def _read(
-    store: Store,
-    file: Path,
-    origin: _Origin | None,
-    meaning: _Meaning,
-    control: str | None,
-    key: str | None,
-    skip_unknown: bool,
-) -> Imported:
-    from ruleout.web.importing import read_answers, read_label_studio
-
-    items, classes = [item for _, item in store.items()], store.settings.classes
-    if origin is None:
-        origin = "label-studio" if file.suffix.lower() == ".json" else "csv"
-    if origin == "csv":
-        return read_answers(file, [item.name for item in items], classes)
-    return read_label_studio(
-        file, items, classes, meaning=meaning, control=control, key=key, skip_unknown=skip_unknown
-    )
 
 
 _WAYS = {
@@ -831,16 +749,10 @@ def _from_study(target: float, labels: int | None) -> None:
             middle = _rounded(labels * ratio.middle)
             typer.echo(f"  {middle} questions ({span}), learning from {_WAYS[way]}")
         return
-    from rich.table import Table
-
-    grid = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("data", "model", "learning from", "questions", "range"):
-        grid.add_column(column, justify="right" if column in ("questions", "range") else "left")
-    for one in plans:
-        asked = _rounded(one.questions)
-        grid.add_row(one.data, one.model, _WAYS[one.way], asked, _span(one))
     typer.echo(f"Questions until {target:g} in the study with a simulated annotator, 10 classes:")
-    show(grid)
+    heads, numbers = ("data", "model", "learning from"), ("questions", "range")
+    rows = [(p.data, p.model, _WAYS[p.way], _rounded(p.questions), _span(p)) for p in plans]
+    show_rows((*heads, *numbers), rows, right=numbers)
     typer.echo("Your data differ: give --labels N, or a project that has some answers.")
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from ruleout.cli import shared_options as options
 from ruleout.cli.common import check_folder, friendly, parse_names, watching
 
 if TYPE_CHECKING:
-    from ruleout.experiments import Ledger, Record, Spec
+    from ruleout.experiments import Ledger, Spec
 
 _Table = Literal["uci", "linear", "deep", "fixed-linear", "fixed-mlp", "own"]
 
@@ -172,7 +172,11 @@ def _teller(specs: Sequence[Spec], say: Callable[[str], None]) -> Callable[[Ledg
             say(f"{len(keys)} cells: {len(done)} in the ledger, {len(keys) - len(done)} to run")
         for record in ledger.records(done - known):
             known.add(record.spec.key)
-            say(f"{len(known)}/{len(keys)}  {_line(record)}  {time.perf_counter() - began:.0f} s")
+            chosen = record.configuration.items()
+            setting = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen)
+            found = f"{100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
+            took = f"{time.perf_counter() - began:.0f} s"
+            say(f"{len(known)}/{len(keys)}  {record.spec}: {found}  {took}")
         every = [one for one in ledger.failures() if one.spec.key in keys]
         if (times := sum(one.times for one in every)) > failed:
             last = every[-1]
@@ -182,31 +186,20 @@ def _teller(specs: Sequence[Spec], say: Callable[[str], None]) -> Callable[[Ledg
     return tell
 
 
-def _line(record: Record) -> str:
-    setting = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in record.configuration.items())
-    return f"{record.spec}: {100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
-
-
 def _report(ledger: Path, specs: list[Spec], out: Path) -> None:
-    from ruleout.experiments import gather, paper_tables, write_report
+    from importlib.util import find_spec
+
+    from ruleout.experiments import FORMATS, gather, paper_tables, write_report
     from ruleout.report import text
 
     held = gather(ledger).only(specs)
     for table in paper_tables(held):
         typer.echo(f"\n{text(table.cells)}")
-    made = write_report(held, out, _formats())
+    drawn = find_spec("matplotlib") is not None  # figures need it
+    formats = [one for one in FORMATS if drawn or one not in ("png", "pdf")]
+    made = write_report(held, out, formats)
     typer.echo(f"Report: {made[0]}")
     if held.failures:
         for failure in held.failures:
             typer.echo(f"ruleout: {failure.spec} failed: {failure.error}", err=True)
         raise typer.Exit(1)
-
-
-def _formats() -> Any:
-    """Return what can be written here: figures need matplotlib."""
-    from importlib.util import find_spec
-
-    from ruleout.experiments import FORMATS
-
-    drawn = find_spec("matplotlib") is not None
-    return [one for one in FORMATS if drawn or one not in ("png", "pdf")]

@@ -46,14 +46,9 @@ def predict(
     Rows are read as they were for training: the same columns, the same image size.
     """
     _check_out(out, data)
-    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
-    source = Source(data, features=features, ignore=ignore, **told)
-    clf, table, items = source.with_model(model, device)
+    clf, table, items = Source.of(locals()).with_model(model, device)
     found = clf.predict_proba(table.x)
-    columns: dict[str, Any] = {
-        "prediction": clf.classes_[found.argmax(1)],
-        "probability": found.max(1),
-    }
+    columns = {"prediction": clf.classes_[found.argmax(1)], "probability": found.max(1)}
     if probabilities:
         columns |= {f"p({name})": found[:, place] for place, name in enumerate(clf.classes_)}
     _answer(table, columns, out, "file" if items is None else "item")
@@ -80,9 +75,7 @@ def resolve(
     measured how often people err, a class that was ruled out by mistake can still be named.
     """
     _check_out(out, data)
-    told: dict[str, Any] = {"labels_file": labels_file, "features_from": features_from}
-    told |= {"candidates": candidates, "unlabelled": unlabelled}
-    source = Source(data, excluded, features=features, ignore=ignore, **told)
+    source = Source.of(locals())
     source.need_sets()
     clf, table, items = source.with_model(model, device)
     sets = table.sets if items is None else items.sets
