@@ -42,7 +42,9 @@ def document() -> str:
         rows = list(_rows(room))
         table = ["| file | what is in it |", "|---|---|", *rows] if rows else []
         parts.append("\n".join([head, *table]).rstrip())
-    return "\n\n".join([START, *parts, END])
+    alone = [f"| `{one.name}` | {first_line(one)} |" for one in sorted(ROOT.glob("*.py"))]
+    beside = "\n".join(["### beside them\n", "| file | what is in it |", "|---|---|", *alone])
+    return "\n\n".join([START, *parts, beside, END])
 
 
 def renewed(page: str) -> str:

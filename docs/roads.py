@@ -2,8 +2,8 @@
 
 python docs/roads.py      # prints both lists, in the order in which the files are reached
 
-A file counts where one of its functions runs on the way; what only runs while modules are imported,
-and ``__init__`` files, do not.
+A file counts where one of its functions runs on the way, not what only runs while modules are
+imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _note(frame: FrameType, event: str, _: Any) -> None:
     code = frame.f_code
     if _walked is not None and event == "call" and not code.co_name.startswith("<"):
         file = Path(code.co_filename)
-        if file.is_relative_to(SRC) and file.name != "__init__.py":
+        if file.is_relative_to(SRC) and code.co_name != "__getattr__":  # which imports late
             _walked.setdefault(file.relative_to(SRC).as_posix())
 
 
