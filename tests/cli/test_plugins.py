@@ -10,7 +10,7 @@ import pytest
 from cli.fitted import QUICK, run, trained
 
 import ruleout as ro
-from ruleout.cli.common import _load_plugins
+from ruleout.cli.common import PLUGINS, _load_plugins
 
 MODULE = """
 import ruleout as ro
@@ -36,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ro.losses.forget(name)
     ro.datasets.registry.REGISTRY.clear()
     ro.datasets.registry.REGISTRY.update(known)
+    PLUGINS.clear()
     _load_plugins.cache_clear()
 
 

@@ -17,9 +17,9 @@ _WATCH = """document.addEventListener("securitypolicyviolation", (event) =>
     console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`))"""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window; closed after this folder, as its event loop would bar others."""
+    """Chromium without a window; closed after each file, as its event loop would bar others."""
     if not CHROMIUM.exists():
         pytest.skip("no Chromium is installed (apt-get install chromium)")
     with sync_playwright() as playwright:

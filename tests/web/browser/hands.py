@@ -35,7 +35,11 @@ class Shown:
 def shown(page: Page, unlike: int | None = None) -> Shown:
     """Wait until a question (another one) can be answered, and return it."""
     page.wait_for_function(
-        "(last) => work.dataset.question && work.dataset.question !== String(last)", arg=unlike
+        """(last) => {
+            const asked = document.getElementById("work")?.dataset.question;
+            return asked && asked !== String(last);
+        }""",
+        arg=unlike,
     )
     return Shown(**page.evaluate(SHOWN))
 
