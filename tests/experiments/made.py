@@ -27,7 +27,7 @@ def spec(approach: str = "log", dataset: str = "yeast", **settings: Any) -> Spec
 def record(of: Spec, accuracy: ArrayLike | None = None, **told: Any) -> Record:
     """Numbers that depend on the spec alone; those that are given take their place."""
     random = np.random.default_rng(int(of.key[:8], 16))
-    shape = (of.trials, len(CONFIGURATIONS))
+    shape = (of.searching, len(CONFIGURATIONS))
     usual: dict[str, Any] = {
         "configurations": [dict(one) for one in CONFIGURATIONS],
         "chosen": np.full(of.trials, int(random.integers(4))),

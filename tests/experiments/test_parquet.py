@@ -33,7 +33,7 @@ def records() -> list[Record]:
         curves={"loss": np.full((3, 6), np.nan, np.float32)},
     )
     few = record(spec("exp", "texture", trials=2, epochs=9, features="standardised"))
-    return [record(spec()), gone, few]
+    return [record(spec()), gone, few, record(spec("log", "texture", search_trials=1))]
 
 
 def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
     made = write_parquet(kept, tmp_path / "new" / "folder")
     assert sorted(file.name for file in made) == FILES
     found = read_parquet(tmp_path / "new" / "folder")
-    assert len(found) == len(kept) == 3
+    assert len(found) == len(kept) == 4
     for one, other, original in zip(found, kept, records(), strict=True):
         assert same(one, other)
         assert same(one, original)

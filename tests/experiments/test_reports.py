@@ -20,6 +20,7 @@ from ruleout.experiments import (
     Holdings,
     Record,
     page,
+    paper_tables,
     plan,
     printed,
     write_report,
@@ -84,6 +85,25 @@ def test_accuracy_csv_says_what_was_found_and_how() -> None:
         "weight_decay": "0", "protocol": "released", "chosen_by": "accuracy",
         "paper_mean": "60.11", "paper_std": "1.93", "difference": "2.39", "verdict": "agrees",
     }  # fmt: skip
+
+
+def test_a_cell_searched_in_one_trial_stands_beside_the_others_and_says_so() -> None:
+    whole, quick = record(spec("exp")), record(spec("log", search_trials=1))
+    (table,) = paper_tables(held(whole, quick))
+    assert len(table.records) == 2
+    assert [row["chosen_by"] for row in rows(accuracies([quick]))] == ["accuracy in 1 trial"]
+    (section,) = page(held(whole, quick)).sections
+    assert "In 1 of 2 cells 1 of 3 trials searched the grid for all." in section.text
+    facts = [row.cells[0].facts["Trials that searched the grid"] for row in table.cells.rows]
+    assert facts == ["3 of 3", "1 of 3"]
+
+
+def test_the_fullest_search_of_a_cell_that_has_run_is_shown() -> None:
+    quick, whole = spec("log", search_trials=1), spec("log")
+    both = Holdings((whole, quick), (record(whole), record(quick)))
+    assert [one.spec for one in paper_tables(both)[0].records] == [whole]
+    begun = Holdings((quick, whole), (record(quick),))
+    assert [one.spec for one in paper_tables(begun)[0].records] == [quick]
 
 
 def test_accuracy_csv_lists_choices_that_differ_and_leaves_out_what_is_unknown() -> None:

@@ -183,7 +183,7 @@ def plainly(of: Spec) -> Plain:
             found.errors[t, c] = sum(one for _, one in last) / of.average
             found.tests[t, c] = sum(tested[-of.average :]) / of.average
     means = [
-        sum(found.estimates[t, c] for t in range(of.trials)) / of.trials
+        sum(found.estimates[t, c] for t in range(of.searching)) / of.searching
         for c in range(len(settings))
     ]
     for t, (x, sets, away, truth, own, kept, _) in enumerate(parts):
@@ -226,6 +226,19 @@ def test_trials_that_choose_for_themselves_are_what_plain_loops_give() -> None:
     of = spec("log", per_trial=True, seed=3, **QUICK)
     expected = plainly(of)
     check(run(of), expected)
+
+
+def test_a_grid_searched_in_one_trial_is_what_plain_loops_give() -> None:
+    """One trial chooses for all, and only it is recorded as having searched."""
+    of = spec("log", search_trials=1, seed=3, **QUICK)
+    expected, found = plainly(of), run(of)
+    one = [table(expected.estimates)[0]]
+    np.testing.assert_allclose(found.estimates, one, rtol=0, atol=1e-9)
+    assert found.tests.shape == found.errors.shape == (1, 4)
+    assert found.chosen.tolist() == expected.chosen
+    np.testing.assert_allclose(found.accuracy, expected.accuracy, rtol=0, atol=1e-9)
+    assert found.about["models"] == 4
+    assert found.estimate == pytest.approx(max(one[0]))
 
 
 def test_the_refit_learns_from_all_rows_or_from_those_that_did_not_choose() -> None:

@@ -33,8 +33,9 @@ OTHER: dict[str, Any] = {
     "test_share": 0.25,
     "seed": 1,
     "precision": "float64",
+    "search_trials": 1,
 }
-CELL = {"dataset", "model", "approach"}
+CELL = {"dataset", "model", "approach", "search_trials"}
 
 
 @pytest.mark.parametrize("name", [one.name for one in fields(Spec)])
@@ -94,7 +95,7 @@ def test_sizes_are_cells_of_one_table(law: str) -> None:
 
 
 def test_text_and_back() -> None:
-    changed = Spec(**OTHER)
+    changed = Spec(**OTHER | {"per_trial": False})
     assert Spec.from_json(changed.to_json()) == changed
     assert set(json.loads(changed.to_json())) == set(OTHER)
 

@@ -24,6 +24,9 @@ def paper(
     table: Annotated[_Table, typer.Argument(metavar="TABLE", help="Which table to compute.")],
     device: options.Device = "cpu",
     trials: Annotated[int, typer.Option(min=1, help="Trials of each cell.")] = 5,
+    search_trials: Annotated[
+        int, typer.Option(min=0, help="Trials that search the grid for the others. 0: all.")
+    ] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     datasets: Annotated[
         list[str] | None, typer.Option(metavar="A,B,…", help="Only these data sets.")
@@ -85,6 +88,7 @@ def paper(
         features=features,
         protocol=protocol,
         trials=trials,
+        search_trials=search_trials,
         epochs=epochs,
         average=min(10, epochs),
         precision=precision,

@@ -45,10 +45,10 @@ class Record:
     chosen
         ``[T]``: the number of each trial's configuration.
     estimates, errors
-        ``[T, C]``: the criterion on the rows set aside, and its standard errors; NaN where
-        training diverged.
+        ``[S, C]`` of the S trials that searched the grid: the criterion on the rows set aside, and
+        its standard errors; NaN where training diverged.
     tests
-        ``[T, C]``: the accuracy on the test rows of what was trained to choose from. It chose
+        ``[S, C]``: the accuracy on the test rows of what was trained to choose from. It chose
         nothing; it shows what a choice by true labels would have given.
     accuracy
         ``[T]``: the accuracy on the test rows of what was chosen, the mean of the last epochs.
@@ -89,8 +89,9 @@ class Record:
 
     @property
     def estimate(self) -> float:
-        """The criterion of what was chosen, mean over trials."""
-        return float(self.estimates[np.arange(len(self.chosen)), self.chosen].mean())
+        """The criterion of what was chosen, mean over the trials that searched."""
+        own = zip(self.estimates, self.chosen, strict=False)
+        return float(np.mean([values[chosen] for values, chosen in own]))
 
     @property
     def oracle(self) -> tuple[float, dict[str, Any]]:
@@ -346,7 +347,7 @@ class Ledger:
 
         trials = part("accuracy, chosen", "trials", "trial")
         values = part("estimate, error, test", "configurations", "trial, configuration")
-        table = np.array(values, float).reshape(len(trials), -1, 3)  # NULL becomes NaN
+        table = np.array(values, float).reshape(-1, len(json.loads(grid)), 3)  # NULL becomes NaN
         curves: dict[str, list[Any]] = {}
         for name, points in part("name, points", "curves", "name, trial"):
             curves.setdefault(name, []).append(np.frombuffer(points, "<f4"))
@@ -504,7 +505,7 @@ def _tables(records: Sequence[Record], drawn: bool) -> list[pa.Table]:
         for t, accuracy in enumerate(r.accuracy):
             own = {"key": key, "trial": t}
             trials.append(own | {"accuracy": accuracy, "chosen": int(r.chosen[t])})
-            for c, setting in enumerate(r.configurations):
+            for c, setting in enumerate(r.configurations if t < len(r.estimates) else ()):
                 values = {"estimate": r.estimates, "error": r.errors, "test": r.tests}
                 told = own | {"configuration": c} | setting
                 tried.append(told | {name: table[t, c] for name, table in values.items()})
@@ -548,13 +549,17 @@ def _parquet_rows(file: Path) -> list[dict[str, Any]]:
 
 
 def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Record:
+    cell.setdefault("search_trials", 0)  # files of before do not have it
+    spec = Spec(**{one.name: cell[one.name] for one in fields(Spec)})
+    grid = json.loads(cell["configurations"])
+
     def table(name: str) -> Any:
-        return np.array([row[name] for row in tried], float).reshape(len(trials), -1)
+        return np.array([row[name] for row in tried], float).reshape(spec.searching, -1)
 
     names = dict.fromkeys(row["name"] for row in curves)
     made = Record(
-        spec=Spec(**{one.name: cell[one.name] for one in fields(Spec)}),
-        configurations=json.loads(cell["configurations"]),
+        spec=spec,
+        configurations=grid,
         chosen=np.array([row["chosen"] for row in trials], np.intp),
         estimates=table("estimate"),
         errors=table("error"),
@@ -567,7 +572,7 @@ def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Re
         },
         about=json.loads(cell["about"]),
     )
-    if made.estimates.shape != (len(trials), len(made.configurations)):
+    if made.estimates.shape != (spec.searching, len(grid)) or len(trials) != spec.trials:
         raise ValueError("configurations are missing")
     if not all(0 <= chosen < len(made.configurations) for chosen in made.chosen):
         raise ValueError("a choice lies outside the grid")

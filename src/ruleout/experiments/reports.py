@@ -116,12 +116,18 @@ def _row(found: Printed, record: Record) -> dict[str, Any]:
         "trials": spec.trials,
         **{name: chosen(name) for name in ("learning_rate", "weight_decay")},
         "protocol": spec.protocol,
-        "chosen_by": spec.criterion + (" per trial" if spec.per_trial else ""),
+        "chosen_by": f"{spec.criterion}{_searched(spec)}",
         "paper_mean": f"{found.mean:.2f}",
         "paper_std": f"{found.std:.2f}",
         "difference": points(100 * record.mean - found.mean),
         "verdict": verdict(record),
     }
+
+
+def _searched(spec: Spec) -> str:
+    return (
+        f" in {spec.search_trials} trial" if spec.search_trials else " per trial" * spec.per_trial
+    )
 
 
 def page(held: Holdings, title: str = "Learning with multiple complementary labels") -> Report:
@@ -194,6 +200,12 @@ def _section(table: PaperTable) -> Section:
             f"of the last {spec.average} epochs; configurations were chosen by {spec.criterion} on "
             f"{100 * spec.share:g} % of the training rows, without true labels."
         )
+        fewer = [r.spec for r in table.records if r.spec.search_trials]
+        if fewer:
+            text += (
+                f" In {len(fewer)} of {len(table.records)} cells {fewer[0].search_trials} of "
+                f"{spec.trials} trials searched the grid for all."
+            )
     return Section(table.cells.title, parts, text=text)
 
 
@@ -220,8 +232,13 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
 
     Rows and columns that the paper does not have follow its own.
     """
+    done = {record.spec.key for record in held.records}
     groups: dict[tuple[str, str], list[Spec]] = {}
-    for spec in held.specs:
+    cells: dict[tuple[Place, str, str], Spec] = {}
+    for spec in sorted(held.specs, key=lambda one: (one.key in done, one.searching)):
+        cells[_place(spec), spec.approach, repr(spec.setting)] = spec  # the fullest search that ran
+    shown = set(cells.values())
+    for spec in (one for one in held.specs if one in shown):
         groups.setdefault((table_of(spec), repr(spec.setting)), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
@@ -415,6 +432,7 @@ def _facts(record: Record) -> Mapping[str, object]:
     where = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in setting.items())
     return {
         "Criterion of the choice, held out": f"{100 * record.estimate:.2f} %",
+        "Trials that searched the grid": f"{record.spec.searching} of {record.spec.trials}",
         "Best on test rows before refit (true labels)": f"{100 * best:.2f} % ({where})",
         "Form that ran": record.spec.runs,
         "Models trained": f"{about.get('models', 0)}, of which {about.get('diverged', 0)} diverged",

@@ -72,7 +72,7 @@ def run(
     }
     found = search(
         data.x,
-        data.trials,
+        data.trials[: spec.searching],
         criterion=spec.criterion,
         share=spec.share,
         per_trial=spec.per_trial,
@@ -86,23 +86,28 @@ def run(
         **options,
     )
     searched, trials = time.perf_counter() - began, data.trials
+    chosen = np.resize(found.chosen, spec.trials)  # trials that did not search take the same
     if not protocol(spec.protocol).refit:
         trials = [set_aside(trial, spec.share)[0] for trial in trials]
     watch = {"test": data.test, "train": data.train}
-    final = refit_chosen(
-        data.x, trials, found.chosen, found.grid, watch=watch, moments=False, **options
-    )
+    final = refit_chosen(data.x, trials, chosen, found.grid, watch=watch, moments=False, **options)
     times = {"seconds": time.perf_counter() - began, "grid_seconds": searched}
-    return _record(spec, found, final, times)
+    return _record(spec, found, chosen, final, times)
 
 
-def _record(spec: Spec, found: Search, final: GridFit, times: dict[str, float]) -> Record:
+def _record(
+    spec: Spec,
+    found: Search,
+    chosen: NDArray[np.intp],
+    final: GridFit,
+    times: dict[str, float],
+) -> Record:
     names = {"test": "test/accuracy", "train": "train/accuracy", "loss": "loss"}
     told = ("approach", "device", "device_name", "threads", "stack", "versions", "data")
     return Record(
         spec=spec,
         configurations=found.grid.configurations,
-        chosen=found.chosen,
+        chosen=chosen,
         estimates=found.estimates,
         errors=found.errors,
         tests=found.grid.history["test/accuracy"][..., -spec.average :].mean(-1),
@@ -358,8 +363,10 @@ def count_models(spec: Spec) -> int:
 
     >>> count_models(Spec(dataset="digits", approach="log"))
     185
+    >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
+    41
     """
-    return spec.trials * (len(configurations(spec.values)) + 1)
+    return spec.searching * len(configurations(spec.values)) + spec.trials
 
 
 def cost(spec: Spec) -> float:

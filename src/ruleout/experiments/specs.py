@@ -39,6 +39,8 @@ class Spec:
         What chooses a configuration, and on which share of the training rows.
     per_trial
         Whether every trial chooses for itself; otherwise the mean over trials decides.
+    search_trials
+        How many trials, the first ones, search the grid for all of them; 0: every trial.
     trials, epochs, batch_size
         Of the training.
     average
@@ -76,6 +78,7 @@ class Spec:
     test_share: float = 0.1
     seed: int = 0
     precision: str = "float32"
+    search_trials: int = 0
 
     def __post_init__(self) -> None:
         protocol(self.protocol)
@@ -88,11 +91,21 @@ class Spec:
                 f"the last {self.average} of {self.epochs} epochs cannot be averaged",
                 "give at least as many epochs",
             )
+        if not 0 <= self.search_trials <= self.trials or (self.search_trials and self.per_trial):
+            raise InputError(
+                f"{self.search_trials} of {self.trials} trials cannot search the grid",
+                "give at most as many as there are trials, and one choice for all of them",
+            )
 
     @property
     def values(self) -> Any:
         """The grid as :func:`ruleout.fit_grid` takes it."""
         return self.grid if self.grid == "paper" else json.loads(self.grid)
+
+    @property
+    def searching(self) -> int:
+        """How many trials search the grid."""
+        return self.search_trials or self.trials
 
     @property
     def runs(self) -> str:
@@ -107,8 +120,12 @@ class Spec:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """All but the cell: what every cell of one table shares."""
-        told = {name: value for name, value in asdict(self).items() if name not in _CELL}
+        """All but the cell: what every cell of one table shares.
+
+        Cells whose grid was searched in fewer trials stand beside the others, and say so.
+        """
+        apart = (*_CELL, "search_trials")
+        told = {name: value for name, value in asdict(self).items() if name not in apart}
         return told | {"law": "fixed" if self.law.startswith("fixed:") else self.law}
 
     @cached_property
@@ -118,7 +135,10 @@ class Spec:
 
     def to_json(self) -> str:
         """Return the spec as text, always the same for the same spec."""
-        return json.dumps(asdict(self), sort_keys=True)
+        told = asdict(self)
+        if not self.search_trials:  # as specs were written before there was this name
+            del told["search_trials"]
+        return json.dumps(told, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Spec:
