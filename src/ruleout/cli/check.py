@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly
+from ruleout.cli.common import COLUMNS, SETS, TRAINING, Source, friendly
 
 if TYPE_CHECKING:
     from ruleout.datasets import Findings, Table
@@ -17,20 +17,8 @@ _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
 
 @friendly()
-def check(
-    data: options.Data,
-    excluded: options.Excluded = None,
-    candidates: options.Candidates = None,
-    label: options.Label = None,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    classes: options.ClassList = None,
-    labels_file: options.LabelsFile = None,
-    size: options.Size = None,
-    unlabelled: options.Unlabelled = False,
-    skip_bad_rows: options.SkipBadRows = False,
-    as_json: options.AsJson = False,
-) -> None:
+@Source.from_options(*SETS, "label", *COLUMNS, *TRAINING, data=options.Data)
+def check(source: Source, as_json: options.AsJson = False) -> None:
     """Look for what is wrong with data before training on it.
 
     Are sets chosen at random? Do equal rows contradict each other? Do sets list true labels?
@@ -39,11 +27,10 @@ def check(
     """
     from ruleout.datasets import inspect
 
-    source = Source.of(locals())
     source.need_sets()
     table = source.table(featureless=True)
     assert table.sets is not None  # asked for above
-    whole = table.source.is_file() and not skip_bad_rows  # else lines are not known
+    whole = table.source.is_file() and not source.skip_bad_rows  # else lines are not known
     file = table.source if whole else None
     found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)
     if as_json:

@@ -7,16 +7,19 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import typer
+
+from ruleout.cli import shared_options as options
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -247,38 +250,70 @@ def watching(
         yield Watch(show, say)
 
 
+Command: TypeAlias = Callable[..., None]
+
+#: Options of a source that several commands have together.
+SETS = ("excluded", "candidates")
+COLUMNS = ("features", "ignore", "labels_file", "separator")
+TRAINING = ("classes", "size", "unlabelled", "skip_bad_rows")
+
+
 @dataclass(frozen=True)
 class Source:
     """A table, a folder of images or a labelling project, as the options of a command name it."""
 
-    data: Path
-    excluded: str | None = None
-    label: str | None = None
-    features: Sequence[str] | None = None
-    ignore: Sequence[str] | None = None
-    classes: str | None = None
-    labels_file: Path | None = None
-    size: str | None = None
-    unlabelled: bool = False
-    how: str | None = None
-    features_from: Path | None = None
-    candidates: str | None = None
-    skip_bad_rows: bool = False
+    data: options.DataOrProject
+    excluded: options.Excluded = None
+    candidates: options.Candidates = None
+    label: options.Label = None
+    features: options.Features = None
+    ignore: options.Ignore = None
+    classes: options.ClassList = None
+    labels_file: options.LabelsFile = None
+    separator: options.Separator = None
+    size: options.Size = None
+    unlabelled: options.Unlabelled = False
+    skip_bad_rows: options.SkipBadRows = False
+    how: options.How = None
+    features_from: options.FeaturesFrom = None
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
         kind, wrong = "labelling projects", self._of("how", "features_from")
         if self.project:
             kind = "tables and image folders"
-            wrong = self._of("classes", "labels_file", "unlabelled", "skip_bad_rows")
+            tables = ("classes", "labels_file", "separator", "unlabelled", "skip_bad_rows")
+            wrong = self._of(*tables)
         for option, value in wrong.items():
             if value:
                 raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Source:
-        """Pick what names data out of all options of a command."""
-        return cls(**{one.name: options[one.name] for one in fields(cls) if one.name in options})
+    def from_options(cls, *names: str, **kinds: Any) -> Callable[[Command], Command]:
+        """Give a command DATA and these options of a source, which it gets as its `source`.
+
+        `kinds` says which of them look otherwise there.
+        """
+
+        def decorate(command: Command) -> Command:
+            own = dict(signature(command, eval_str=True).parameters)
+            known, place = get_type_hints(cls, include_extras=True) | kinds, [*own].index("source")
+            del own["source"]
+            shown = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own.values()]
+            for name in reversed(("data", *names)):
+                told: Any = {"default": getattr(cls, name, Parameter.empty)}
+                told["annotation"] = known[name]
+                shown.insert(place, Parameter(name, Parameter.KEYWORD_ONLY, **told))
+
+            @wraps(command)
+            def call(**given: Any) -> None:
+                source = cls(**{name: given.pop(name) for name in ("data", *names)})
+                command(source=source, **given)
+
+            call.__signature__ = Signature(shown)  # type: ignore[attr-defined]  # for typer
+            return call
+
+        return decorate
 
     def _of(self, *names: str) -> dict[str, Any]:
         return {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
@@ -321,6 +356,7 @@ class Source:
             label=self.label,
             ignore=parse_names(self.ignore or ()),
             labels_file=self.labels_file,
+            separator=self.separator,
             unlabelled=self.unlabelled,
             skip_bad_rows=self.skip_bad_rows,
             **(told | more),

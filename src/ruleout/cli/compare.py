@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, check_folder, friendly, parse_names, watching
+from ruleout.cli.common import (
+    COLUMNS,
+    SETS,
+    TRAINING,
+    Source,
+    as_notes,
+    check_folder,
+    friendly,
+    parse_names,
+    watching,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,14 +33,11 @@ _WIDE = ("family", "time")  # columns that a narrow terminal does without
 
 
 @friendly()
+@Source.from_options(
+    *SETS, "label", *COLUMNS, *TRAINING, data=options.Data, label=options.LabelToReport
+)
 def compare(
-    data: options.Data,
-    excluded: options.Excluded = None,
-    candidates: options.Candidates = None,
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="A column of true labels, used only to report."),
-    ] = None,
+    source: Source,
     approaches: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B,…", help="By default the eighteen of the paper."),
@@ -57,20 +64,12 @@ def compare(
     seed: options.SeedOfTable = 0,
     device: options.Device = "cpu",
     precision: options.Precision = "float32",
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    classes: options.ClassList = None,
-    labels_file: options.LabelsFile = None,
-    size: options.Size = None,
-    unlabelled: options.Unlabelled = False,
-    skip_bad_rows: options.SkipBadRows = False,
 ) -> None:
     """Compare approaches on your data; configurations are chosen without true labels.
 
     A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
     --label names them.
     """
-    source = Source.of(locals())
     source.need_sets()
     table = source.training_table()
     check_folder(out)  # before hours of training

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import friendly, parse_classes, tell
+from ruleout.cli.common import Source, friendly, parse_classes, tell
 
 
 @friendly()
+@Source.from_options("label", "classes", "labels_file", "separator", data=options.Data)
 def draw(
-    data: options.Data,
-    label: options.LabelNeeded,
+    source: Source,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Written by its suffix, as DATA is read.")
     ],
@@ -26,8 +26,6 @@ def draw(
         ),
     ] = "released",
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
-    classes: options.ClassList = None,
-    labels_file: options.LabelsFile = None,
     keep_label: Annotated[
         bool, typer.Option("--keep-label", help="Write the true labels, too.")
     ] = False,
@@ -41,9 +39,16 @@ def draw(
     """
     from ruleout.datasets.tables import Request, redraw
 
-    ask = Request(label=label, classes=parse_classes(classes), labels_file=labels_file)
+    if source.label is None:
+        raise typer.BadParameter("name the column of true labels", param_hint="--label")
+    ask = Request(
+        label=source.label,
+        classes=parse_classes(source.classes),
+        labels_file=source.labels_file,
+        separator=source.separator,
+    )
     sets, notes = redraw(
-        data, out, ask, law=_law(law), seed=seed, keep_label=keep_label, sets_only=sets_only
+        source.data, out, ask, law=_law(law), seed=seed, keep_label=keep_label, sets_only=sets_only
     )
     tell(notes)
     typer.echo(f"{sets!r}\nWritten: {out}")

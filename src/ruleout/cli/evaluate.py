@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, tell
+from ruleout.cli.common import COLUMNS, SETS, Source, friendly, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -19,18 +19,10 @@ if TYPE_CHECKING:
 
 
 @friendly()
+@Source.from_options("label", *SETS, *COLUMNS, "unlabelled", "skip_bad_rows", "features_from")
 def evaluate(
     model: options.Model,
-    data: options.DataOrProject,
-    label: options.Label = None,
-    excluded: options.Excluded = None,
-    candidates: options.Candidates = None,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    labels_file: options.LabelsFile = None,
-    unlabelled: options.Unlabelled = False,
-    skip_bad_rows: options.SkipBadRows = False,
-    features_from: options.FeaturesFrom = None,
+    source: Source,
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
 ) -> None:
@@ -39,10 +31,10 @@ def evaluate(
     From sets the accuracy is estimated without bias, if they were drawn at random. Of a labelling
     project every yes and no counts, and beside them the items whose class is known.
     """
-    source = Source.of(locals())
-    source.need_column("--label or --excluded", given=bool(label or excluded or candidates))
+    known = source.label or source.excluded or source.candidates
+    source.need_column("--label or --excluded", given=bool(known))
     clf, table, items = source.with_model(model, device)
-    found = _judged(clf, table) if items is None else _judged_items(clf, items, data)
+    found = _judged(clf, table) if items is None else _judged_items(clf, items, source.data)
     names = clf.classes_.tolist()
     if as_json:
         typer.echo(json.dumps(_plain(found, names)))

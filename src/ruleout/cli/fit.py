@@ -11,28 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, friendly, watching
+from ruleout.cli.common import COLUMNS, SETS, TRAINING, Source, as_notes, friendly, watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
 
 
 @friendly()
+@Source.from_options(*SETS, "label", *COLUMNS, *TRAINING, "how", "features_from")
 def fit(
-    data: options.DataOrProject,
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
-    excluded: options.Excluded = None,
-    candidates: options.Candidates = None,
-    label: options.Label = None,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    classes: options.ClassList = None,
-    labels_file: options.LabelsFile = None,
-    size: options.Size = None,
-    unlabelled: options.Unlabelled = False,
-    skip_bad_rows: options.SkipBadRows = False,
-    how: options.How = None,
-    features_from: options.FeaturesFrom = None,
+    source: Source,
     approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
     model: Annotated[
         str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
@@ -76,9 +65,8 @@ def fit(
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.
     """
-    source = Source.of(locals())
-    sets = excluded or candidates
-    source.need_column("--excluded or --label", given=(sets is None) != (label is None))
+    sets = source.excluded or source.candidates
+    source.need_column("--excluded or --label", given=(sets is None) != (source.label is None))
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
 
@@ -103,7 +91,7 @@ def fit(
     )
     table, target, weight = source.training_data()
     clf.set_params(
-        classes=list(table.classes or ()) if label else None,
+        classes=list(table.classes or ()) if source.label else None,
         shape=table.shape if len(table.shape) > 1 else None,
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, tell
+from ruleout.cli.common import COLUMNS, SETS, Source, friendly, tell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,25 +28,22 @@ _SHOWN = 10  # rows that are printed
 
 
 @friendly()
+@Source.from_options(*COLUMNS, "features_from")
 def predict(
     model: options.Model,
-    data: options.DataOrProject,
+    source: Source,
     out: Out = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Also one column for each class.")
     ] = False,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    labels_file: options.LabelsFile = None,
-    features_from: options.FeaturesFrom = None,
     device: options.Device = "cpu",
 ) -> None:
     """Predict the class of each row, with its probability.
 
     Rows are read as they were for training: the same columns, the same image size.
     """
-    _check_out(out, data)
-    clf, table, items = Source.of(locals()).with_model(model, device)
+    _check_out(out, source.data)
+    clf, table, items = source.with_model(model, device)
     found = clf.predict_proba(table.x)
     columns = {"prediction": clf.classes_[found.argmax(1)], "probability": found.max(1)}
     if probabilities:
@@ -55,17 +52,11 @@ def predict(
 
 
 @friendly()
+@Source.from_options(*SETS, *COLUMNS, "unlabelled", "features_from")
 def resolve(
     model: options.Model,
-    data: options.DataOrProject,
-    excluded: options.Excluded = None,
-    candidates: options.Candidates = None,
+    source: Source,
     out: Out = None,
-    features: options.Features = None,
-    ignore: options.Ignore = None,
-    labels_file: options.LabelsFile = None,
-    unlabelled: options.Unlabelled = False,
-    features_from: options.FeaturesFrom = None,
     device: options.Device = "cpu",
 ) -> None:
     """Name the most likely class that was not ruled out, with its probability.
@@ -74,8 +65,7 @@ def resolve(
     Of a labelling project every item is named, by all answers about it. Where gold questions
     measured how often people err, a class that was ruled out by mistake can still be named.
     """
-    _check_out(out, data)
-    source = Source.of(locals())
+    _check_out(out, source.data)
     source.need_sets()
     clf, table, items = source.with_model(model, device)
     sets = table.sets if items is None else items.sets

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 _TABLES = ".csv, .tsv, .parquet, .jsonl, .npz"
-_EXCLUDED = typer.Option(
-    "--excluded",
-    metavar="COLUMN",
-    help="The column of what was ruled out: class names separated by |, or lists.",
-)
-_LABEL = typer.Option("--label", metavar="COLUMN", help="The column of the true labels.")
-
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_TABLES}, or a folder of images.")]
 DataOrProject = Annotated[
     Path,
     typer.Argument(metavar="DATA", help=f"{_TABLES}, a folder of images, or a labelling project."),
 ]
-Excluded = Annotated[str | None, _EXCLUDED]
+Excluded = Annotated[
+    str | None,
+    typer.Option(
+        "--excluded",
+        metavar="COLUMN",
+        help="The column of what was ruled out: class names separated by |, or lists.",
+    ),
+]
 Candidates = Annotated[
     str | None,
     typer.Option(
@@ -35,8 +35,13 @@ SkipBadRows = Annotated[
         "--skip-bad-rows", help="Leave out rows that cannot be used, and say how many and why."
     ),
 ]
-Label = Annotated[str | None, _LABEL]
-LabelNeeded = Annotated[str, _LABEL]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="The column of the true labels.")
+]
+LabelToReport = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="True labels, used only to report."),
+]
 Features = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,6 +70,15 @@ LabelsFile = Annotated[
         metavar="FILE",
         help="For a folder of images: the table whose column 'file' names them. "
         "By default labels.csv in the folder.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--separator",
+        metavar="CHARACTER",
+        help="What separates the cells of CSV and TSV files; a tab is written tab. "
+        "By default the file shows it.",
     ),
 ]
 Size = Annotated[

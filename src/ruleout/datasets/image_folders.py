@@ -103,7 +103,7 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
 
 
 def label_file(folder: Path, ask: Request) -> Path:
-    file = folder / "labels.csv" if ask.labels_file is None else ask.labels_file
+    file = ask.separated(folder / "labels.csv" if ask.labels_file is None else ask.labels_file)
     if ask.labels_file is None and not file.is_file():
         if (folder / "project.json").is_file():
             raise DataError(

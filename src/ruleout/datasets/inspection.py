@@ -161,7 +161,7 @@ def inspect(
     """
     if x is not None and len(x) != len(sets):
         raise DataError(f"x has {len(x)} rows, the sets have {len(sets)}", "give one set per row")
-    place = None if file is None else Path(file)
+    place = Path(file) if isinstance(file, str) else file
     found = [*_sets(sets)]
     if labels is not None:
         found += _truth(sets, labels, place)

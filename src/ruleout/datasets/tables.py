@@ -27,6 +27,7 @@ from ruleout.labels.errors import InputError, LabelError, brief, nearest
 from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.row_files import (
     COLUMN,
+    SeparatedFile,
     check_separator,
     check_unique,
     find_column,
@@ -117,6 +118,7 @@ def read_table(
     ignore: Sequence[str] = (),
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
+    separator: str | None = None,
     names: str | None = None,
     files: Sequence[str] | None = None,
     size: tuple[int, int] | None = None,
@@ -149,6 +151,8 @@ def read_table(
         For a folder: the table whose column ``file`` names the images, and which holds the column
         of labels; by default ``labels.csv`` in the folder. Where no labels are asked for, all
         images are read, sorted by name. Its column ``weight`` becomes :attr:`Table.weight`.
+    separator
+        What separates the cells of a CSV or TSV file, or ``"tab"``; by default the file shows it.
     names
         The column (in NPZ the array) that names the rows, for :attr:`Table.row_names`.
     files
@@ -195,6 +199,7 @@ def read_table(
             ignore=tuple(ignore),
             classes=classes,
             labels_file=None if labels_file is None else Path(labels_file).expanduser(),
+            separator=separator,
             names=names,
             files=None if files is None else tuple(files),
             size=size,
@@ -215,6 +220,7 @@ def draw_table(
     seed: Seed = 0,
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
+    separator: str | None = None,
     keep_label: bool = False,
     sets_only: bool = False,
 ) -> LabelSets:
@@ -225,7 +231,7 @@ def draw_table(
 
     Parameters
     ----------
-    path, label, classes, labels_file
+    path, label, classes, labels_file, separator
         As in :func:`read_table`.
     out
         ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl`` or ``.npz``.
@@ -240,6 +246,7 @@ def draw_table(
         label=label,
         classes=classes,
         labels_file=None if labels_file is None else Path(labels_file).expanduser(),
+        separator=separator,
     )
     source, out = Path(path).expanduser(), Path(out).expanduser()
     options = {"keep_label": keep_label, "sets_only": sets_only}
@@ -257,6 +264,7 @@ class Request:
     ignore: tuple[str, ...] = ()
     classes: Classes | None = None
     labels_file: Path | None = None
+    separator: str | None = None
     names: str | None = None
     files: tuple[str, ...] | None = None
     size: tuple[int, int] | None = None
@@ -285,6 +293,11 @@ class Request:
         if self.features is None and self.reading is not None:
             return tuple(self.reading.get("features") or ()) or None
         return self.features
+
+    def separated(self, file: Path) -> Path:
+        """Return a file of which is known what separates its cells, where that was said."""
+        told = self.separator is not None and not file.is_dir()
+        return SeparatedFile.by(str(self.separator), file) if told else file
 
     def check(self) -> None:
         if self.excluded is not None and self.candidates is not None:
@@ -328,6 +341,7 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
 
 
 def read(path: Path, ask: Request) -> Table:
+    path = ask.separated(path)
     with reporting(path):
         ask.check()
         if path.is_dir():
@@ -585,7 +599,7 @@ def redraw(
 
     from ruleout.labels.files import write_columns
 
-    suffix, label = out.suffix.lower(), str(ask.label)
+    path, suffix, label = ask.separated(path), out.suffix.lower(), str(ask.label)
     if suffix not in SUFFIXES:
         raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
     if out.exists() and path.exists() and out.samefile(path):

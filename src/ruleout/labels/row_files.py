@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any, TypeAlias, TypeVar
 
 from ruleout.labels.classes import ClassName, shown, unknown
@@ -47,8 +47,30 @@ def check_suffix(file: Path, known: Sequence[str]) -> None:
         raise LabelError(f"unknown file type {file.suffix!r}", remedy, file=file)
 
 
+class SeparatedFile(PosixPath):
+    """A text file of which somebody says what separates its cells."""
+
+    separator = ""
+
+    @classmethod
+    def by(cls, mark: str, file: Path) -> SeparatedFile:
+        """Return the file, its cells separated by `mark`: one character, or ``tab``."""
+        if suffix_of(file) not in (".csv", ".tsv"):
+            problem = "only CSV and TSV files have a separator"
+            raise LabelError(problem, "leave it out:", file=file, argument="separator=...")
+        made, name = cls(file), {"tab": "\t", "\\t": "\t"}.get(mark, mark)
+        if len(name) != 1 or not name.isascii() or name in '"\r\n\0':
+            remedy = "give one character such as ; or |, or the word tab, as"
+            problem = f"{brief(mark)} cannot separate cells"
+            raise LabelError(problem, remedy, file=file, argument="separator=...")
+        made.separator = name
+        return made
+
+
 def separator_of(file: Path) -> str:
     """Return what separates cells: tabs in TSV, else commas unless the first lines say better."""
+    if isinstance(file, SeparatedFile) and file.separator:
+        return file.separator
     if suffix_of(file) == ".tsv":
         return "\t"
     lines = [re.sub('"[^"]*"?', "", line) for line in islice(text_lines(file), 2)]
