@@ -24,7 +24,7 @@ from ruleout.experiments.plans import printed_for
 from ruleout.experiments.reports import columns, count, difference, findings, trends
 from ruleout.methods import approach
 from ruleout.report import markdown
-from ruleout.report.formats import p_value
+from ruleout.report.number_format import p_value
 from ruleout.theory import bound, error_bound, linear_complexity, lipschitz
 
 HERE = Path(__file__).parent

@@ -32,7 +32,7 @@ from ruleout.report import (
 )
 from ruleout.report.charts import heat
 from ruleout.report.curves import _FAR, thinned
-from ruleout.report.formats import labels
+from ruleout.report.number_format import labels
 from ruleout.report.svg import reach, spread, ticks
 
 NAN, INF = float("nan"), float("inf")

@@ -23,7 +23,8 @@ from ruleout.report import (
 from ruleout.report.charts import Bar, dot_chart, dot_row, heat
 from ruleout.report.curves import end_of, last_of, swatch, thinned
 from ruleout.report.page import fill, view
-from ruleout.report.table import (
+from ruleout.report.table_views import cell_view, score_csv, score_view
+from ruleout.report.table_writers import (
     escape_latex,
     escape_markdown,
     legend,
@@ -32,7 +33,6 @@ from ruleout.report.table import (
     signed,
     value,
 )
-from ruleout.report.table_views import cell_view, score_csv, score_view
 
 NAN = float("nan")
 

@@ -124,7 +124,7 @@ def expecting(device: str) -> Callable[[float], None]:
 
     def call(seconds: float) -> None:
         if seconds > 60:
-            from ruleout.report.formats import duration
+            from ruleout.report.number_format import duration
 
             typer.echo(f"This will take about {duration(seconds)} on {device}.", err=True)
 

@@ -126,7 +126,7 @@ def _check(specs: list[Spec], device: str, precision: str) -> None:
 def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> None:
     """Say how much there is to do."""
     from ruleout.experiments import count_models, estimate
-    from ruleout.report.formats import duration
+    from ruleout.report.number_format import duration
 
     with ledger:
         left = ledger.open(specs)

@@ -32,8 +32,8 @@ from ruleout.report import (
     Section,
     write,
 )
-from ruleout.report.formats import MISSING, duration, known, number, numbers, p_value, points
-from ruleout.report.table import Table
+from ruleout.report.number_format import MISSING, duration, known, number, numbers, p_value, points
+from ruleout.report.table_writers import Table
 
 if TYPE_CHECKING:
     import pandas

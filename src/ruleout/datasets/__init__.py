@@ -6,9 +6,9 @@ sha256 of their content, and downloaded when absent; :func:`survey` lists them a
 is in it.
 """
 
+from ruleout.datasets.data_checks import Finding, Findings, inspect
 from ruleout.datasets.data_files import data_root
 from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.datasets.inspection import Finding, Findings, inspect
 from ruleout.datasets.registry import Stock, fetch, load, names, register, survey
 from ruleout.datasets.tables import Table, draw_table, read_table
 

@@ -33,7 +33,7 @@ from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER, approach
 from ruleout.report import CellTable, Line, Listing, Note, Part, Report, Section, TableCell
-from ruleout.report.formats import duration, p_value
+from ruleout.report.number_format import duration, p_value
 from ruleout.version import __version__
 
 #: What can be written.

@@ -24,7 +24,7 @@ from ruleout.report.parts import (
     TableRow,
     Verdict,
 )
-from ruleout.report.table import csv, latex, markdown, text
+from ruleout.report.table_writers import csv, latex, markdown, text
 
 __all__ = [
     "CellTable",

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ruleout.report import svg
-from ruleout.report.formats import compact, count, labels, number, percent, values
+from ruleout.report.number_format import compact, count, labels, number, percent, values
 from ruleout.report.parts import Histogram, Matrix, Reliability
 from ruleout.report.svg import NARROW, STRETCH, Scale, clip, tag, ticks
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ruleout.report import svg
-from ruleout.report.formats import labels, number, percent, values
+from ruleout.report.number_format import labels, number, percent, values
 from ruleout.report.parts import Curves, Line
 from ruleout.report.svg import NARROW, STRETCH, Scale, clip, tag, ticks
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from ruleout.labels.atomic import atomic_write
 from ruleout.report.charts import heat, heatmap, histogram, reliability
 from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
-from ruleout.report.formats import count, number, percent, text, values
+from ruleout.report.number_format import count, number, percent, text, values
 from ruleout.report.parts import (
     CellTable,
     Curves,
@@ -31,8 +31,8 @@ from ruleout.report.parts import (
     ScoreTable,
 )
 from ruleout.report.svg import clean
-from ruleout.report.table import csv, latex
 from ruleout.report.table_views import cell_view, score_csv, score_latex, score_view
+from ruleout.report.table_writers import csv, latex
 
 
 def render(report: Report) -> str:

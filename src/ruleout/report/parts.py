@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.errors import InputError, brief
-from ruleout.report.formats import known
+from ruleout.report.number_format import known
 
 Numbers: TypeAlias = Sequence[float | None] | Sequence[float] | Sequence[int] | NDArray[Any]
 Unit: TypeAlias = Literal["percent", "number"]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ruleout.report.charts import Bar, dot_axis, dot_chart, dot_row
 from ruleout.report.curves import curves
-from ruleout.report.formats import (
+from ruleout.report.number_format import (
     MISSING,
     duration,
     known,
@@ -23,7 +23,7 @@ from ruleout.report.formats import (
 )
 from ruleout.report.parts import CellTable, Curves, Score, ScoreTable, TableCell, TableRow
 from ruleout.report.svg import reach
-from ruleout.report.table import Cell, Table, legend, one_line, signed, value
+from ruleout.report.table_writers import Cell, Table, legend, one_line, signed, value
 
 _MARKS = {"": "", "•": "ours is significantly better", "○": "ours is significantly worse"}
 _FIELDS = (

@@ -1,4 +1,4 @@
-"""The answer log in columns: a hundred thousand answers are read and counted at once.
+"""The answer log in columns: what answers rule out together, and what is a contradiction.
 
 The team page, exports, `ruleout label status` and learning all read this one log, and what is known
 of each item is worked out here alone: an answer leaves some classes possible, and all answers about

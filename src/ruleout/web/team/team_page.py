@@ -17,7 +17,7 @@ from sqlalchemy import Connection, func, select
 
 from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.report import Histogram, svg
-from ruleout.report.formats import count, duration, labels, number, percent
+from ruleout.report.number_format import count, duration, labels, number, percent
 from ruleout.report.page import figure, view
 from ruleout.report.svg import Scale, tag
 from ruleout.web import answer_log

@@ -1,4 +1,4 @@
-"""Numbers as text, the same way everywhere; what is not known is a dash."""
+"""How numbers, shares, durations and p-values are spelt everywhere; an unknown one is a dash."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from scipy import stats
 from tiers import COUNT
 
 import ruleout as ro
-from ruleout.datasets import inspect, inspection, load
-from ruleout.datasets.inspection import (
+from ruleout.datasets import data_checks, inspect, load
+from ruleout.datasets.data_checks import (
     Counts,
     count_by_size,
     count_by_truth,
@@ -63,7 +63,7 @@ def test_covariance_of_pair_residuals_is_exact(k: int, s: int) -> None:
     for chosen in combinations(range(k), s):
         mask = np.isin(np.arange(k), chosen).astype(float)
         one = Counts(s, 1, mask, np.outer(mask, mask))
-        residual = inspection._residual(one, k)
+        residual = data_checks._residual(one, k)
         vector = np.array([residual[a, b] for a, b in both])
         chance = (1 - shares[list(chosen)].sum()) / comb(k - 1, s)
         mean += chance * vector
@@ -71,11 +71,11 @@ def test_covariance_of_pair_residuals_is_exact(k: int, s: int) -> None:
         vectors.append((vector, residual))
     assert np.allclose(mean, 0)
     assert np.linalg.matrix_rank(cover, 1e-10) == k * (k - 3) // 2
-    spreads = inspection._spreads(k, s)
+    spreads = data_checks._spreads(k, s)
     for vector, residual in vectors:
-        image = inspection._cover(residual, spreads, shares)
+        image = data_checks._cover(residual, spreads, shares)
         assert np.allclose([image[a, b] for a, b in both], cover @ vector)
-    expected = np.array([inspection._moments(one, shares)[2][a, b] for a, b in both])
+    expected = np.array([data_checks._moments(one, shares)[2][a, b] for a, b in both])
     assert np.allclose(expected, cover.diagonal())
 
 
@@ -369,7 +369,7 @@ def test_many_classes_are_inspected_without_pairs() -> None:
 
 
 def test_many_rows_are_sampled_for_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ruleout.datasets.inspection._WORK", 100 * 500)
+    monkeypatch.setattr("ruleout.datasets.data_checks._WORK", 100 * 500)
     found = inspect(ro.draw(np.arange(3000) % 10, 10, seed=0), labels=np.arange(3000) % 10)
     assert found["pairs"].numbers["rows"] == 500
     assert found["sizes"].numbers["rows"] == 3000

@@ -1,4 +1,4 @@
-r"""What is in the data before anything is trained on it, and what sets alone say of their origin.
+r"""What ``ruleout check`` finds and says of data, and what sets alone tell of their origin.
 
 The assumption behind every method: given the true class y and a size s, all sets of s classes
 without y are equally likely. With unknown class shares :math:`\pi`, a set A of size s then has
@@ -146,7 +146,7 @@ def inspect(
     -------
     Findings
         Named ``sizes``, ``size law``, ``class rates``, ``class shares``, ``pairs`` and so on; see
-        :mod:`ruleout.datasets.inspection` for what can be tested, and how.
+        :mod:`ruleout.datasets.data_checks` for what can be tested, and how.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One table object, and the forms it is written in: terminal, Markdown, LaTeX, CSV, HTML.
+"""Writers of tables: one table object, and its terminal, Markdown, LaTeX, CSV and HTML forms.
 
 A :class:`Table` holds plain text; every writer escapes it. A :class:`~ruleout.report.CellTable` and
 a comparison lay themselves out as one.
@@ -17,7 +17,7 @@ from textwrap import wrap
 from typing import NamedTuple, TypeAlias
 from unicodedata import category, east_asian_width
 
-from ruleout.report.formats import MISSING, known, points
+from ruleout.report.number_format import MISSING, known, points
 from ruleout.report.parts import CellTable, TableCell
 from ruleout.report.svg import clean
 
