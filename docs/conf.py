@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "field_comments",
     "mathml",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",

@@ -158,3 +158,11 @@ def test_what_the_issue_asks_of_the_results() -> None:
     upper = [g for g, row in zip(good, rows, strict=True) if row["group"] == "upper-bound"]
     assert sum(good) / len(good) >= 0.75
     assert sum(upper) / len(upper) >= 0.9
+
+
+def test_comments_beside_fields_are_shown_as_parameters() -> None:
+    described = _script("field_comments")["described"]
+    assert list(described(ro.report.Note)) == []
+    told = described(ro.report.Score)
+    assert told["name"] == "the approach, as code knows it"
+    assert told["chosen"].startswith("the chosen configuration")

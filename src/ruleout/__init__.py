@@ -32,37 +32,11 @@ if TYPE_CHECKING:
     from ruleout.selection import criterion
     from ruleout.training import fit_grid
 
-__all__ = [
-    "Answers",
-    "LabelError",
-    "LabelSets",
-    "RuleOutClassifier",
-    "__version__",
-    "answer",
-    "approach",
-    "approaches",
-    "compare",
-    "comparison",
-    "criterion",
-    "datasets",
-    "draw",
-    "estimator",
-    "experiments",
-    "fit_grid",
-    "labels",
-    "learning",
-    "load",
-    "losses",
-    "methods",
-    "models",
-    "propose",
-    "report",
-    "selection",
-    "size_law",
-    "testing",
-    "theory",
-    "training",
-]
+__all__ = ["Answers", "LabelError", "LabelSets", "answer", "draw", "propose", "size_law"]
+__all__ += ["RuleOutClassifier", "__version__", "compare", "criterion", "fit_grid", "load"]
+__all__ += ["approach", "approaches"]
+__all__ += ["comparison", "datasets", "estimator", "experiments", "labels", "learning", "losses"]
+__all__ += ["methods", "models", "report", "selection", "testing", "theory", "training"]
 
 _LATE = {  # name: the room it is found in
     "RuleOutClassifier": "estimator",

@@ -15,19 +15,8 @@ from numpy.typing import NDArray
 
 from ruleout.labels import LabelError, Law, size_law, wrong_class_rate
 
-__all__ = [
-    "ErrorBound",
-    "Outcomes",
-    "answer_outcomes",
-    "bound",
-    "error_bound",
-    "every_set",
-    "linear_complexity",
-    "lipschitz",
-    "proposals",
-    "purity",
-    "set_distribution",
-]
+__all__ = ["ErrorBound", "bound", "error_bound", "linear_complexity", "lipschitz", "purity"]
+__all__ += ["Outcomes", "answer_outcomes", "every_set", "proposals", "set_distribution"]
 
 
 def purity(k: int, s: int, *, decomposed: bool = False) -> float:
@@ -77,22 +66,12 @@ def linear_complexity(n: int, *, weight_norm: float, feature_norm: float) -> flo
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """Theorem 4, size by size.
+    """Theorem 4, size by size."""
 
-    Attributes
-    ----------
-    value
-        The bound.
-    complexity, deviation
-        Its two terms for each size 1 … k-1, already multiplied by p(s).
-    left_out
-        Sizes that the law allows but the sample lacks: the bound says nothing about them.
-    """
-
-    value: float
-    complexity: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    left_out: tuple[int, ...]
+    value: float  #: the bound
+    complexity: NDArray[np.float64]  #: its first term for each size 1 … k-1, times p(s)
+    deviation: NDArray[np.float64]  #: its second term, likewise
+    left_out: tuple[int, ...]  #: sizes of the law without examples: the bound ignores them
 
     def __float__(self) -> float:
         return self.value
@@ -121,27 +100,13 @@ def error_bound(
 
     The constant is the theorem's, not the one printed in the appendix lemma.
 
-    Parameters
-    ----------
-    rho
-        Lipschitz constant of the loss, :func:`lipschitz`.
-    k
-        Number of classes.
-    law
-        p(s), see :func:`ruleout.size_law`.
-    counts
-        :math:`n_1, \dots, n_{k-1}`: how many examples have each size. Sizes without examples are
-        left out and listed in the result; without any the bound is infinite.
-    delta
-        Between 0 and 1.
-    bound
-        :math:`C_{\mathcal L}`, the largest value of the loss, :func:`bound`.
-    complexity
-        :math:`n \mapsto \mathfrak R_n(\mathcal G_y)`: one number for all classes, or k numbers;
-        :func:`linear_complexity` for linear models.
+    `rho` is the Lipschitz constant of the loss, :func:`lipschitz`; `law` is p(s), see
+    :func:`ruleout.size_law`; `counts` are :math:`n_1, \dots, n_{k-1}`, how many examples have each
+    size (sizes without any are left out and listed in the result; without any at all the bound is
+    infinite); `bound` is :math:`C_{\mathcal L}`, the largest value of the loss, :func:`bound`;
+    `complexity` is :math:`n \mapsto \mathfrak R_n(\mathcal G_y)`, one number for all classes or k
+    numbers, :func:`linear_complexity` for linear models.
 
-    Examples
-    --------
     >>> linear = lambda n: linear_complexity(n, weight_norm=1, feature_norm=1)
     >>> print(error_bound(lipschitz("mae"), 3, "paper", [900, 0], 0.05, 2.0, linear))
     1.99472 (sizes left out, no examples: [2])
@@ -204,15 +169,8 @@ def set_distribution(posterior: Any, law: Law) -> tuple[Mask, Vector]:
 
     .. math:: \bar p(\bar Y \mid x) = \frac{p(s)}{\binom{k-1}{s}} \sum_{y \notin \bar Y} p(y \mid x)
 
-    Parameters
-    ----------
-    posterior
-        p(y | x), k numbers.
-    law
-        See :func:`ruleout.size_law`.
+    `posterior` is p(y | x), k numbers; for `law` see :func:`ruleout.size_law`.
 
-    Examples
-    --------
     >>> sets, p = set_distribution([0.5, 0.3, 0.2], "paper")
     >>> float(round(p.sum(), 12))  # Theorem 1
     1.0

@@ -4,14 +4,5 @@ from ruleout.comparison.comparing import SMALL_GRID, Progress, compare
 from ruleout.comparison.comparison_result import Comparison, Method, Row
 from ruleout.comparison.significance import holm, mark, paired_t_test
 
-__all__ = [
-    "SMALL_GRID",
-    "Comparison",
-    "Method",
-    "Progress",
-    "Row",
-    "compare",
-    "holm",
-    "mark",
-    "paired_t_test",
-]
+__all__ = ["SMALL_GRID", "Comparison", "Method", "Progress", "Row", "compare"]
+__all__ += ["holm", "mark", "paired_t_test"]

@@ -32,8 +32,8 @@ from ruleout.report import (
     Section,
     write,
 )
-from ruleout.report.number_format import MISSING, duration, known, number, numbers, p_value, points
-from ruleout.report.table_writers import Table
+from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points
+from ruleout.report.table_writers import Table, value
 
 if TYPE_CHECKING:
     import pandas
@@ -56,57 +56,30 @@ class Curve:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Row:
-    """One line of the table.
-
-    Attributes
-    ----------
-    approach, label, family, form
-        As in :class:`ruleout.methods.Approach`.
-    score, trials
-        The mean over trials, NaN for an approach that diverged; and the score of every trial.
-    spread
-        Its standard deviation over trials, or its standard error over rows: the comparison says.
-    configuration, configurations
-        What was chosen, by most trials if each chose for itself; and what each trial chose.
-    estimate, error
-        The criterion on the rows that chose, and its standard error. They chose it, so it is a
-        little too good.
-    p_value, p_holm
-        Of the paired t-test against the reference, and the same after Holm's correction; NaN
-        where nothing was tested.
-    mark
-        ``"•"``: the reference is significantly better than this row, ``"○"``: worse.
-    seconds
-        How long it took, choosing and training.
-    diverged, models
-        How many of how many models of the grid diverged.
-    baseline
-        A line for comparison only, which is never the best and carries no mark.
-    curve
-        How the score grew with the epochs.
-    values
-        The score of every judging row, mean over trials.
-    """
+    """One line of the table; its first four names are as in :class:`ruleout.methods.Approach`."""
 
     approach: str
     label: str
     family: str
     form: str
-    score: float = np.nan
-    spread: float = np.nan
-    trials: tuple[float, ...] = ()
+    score: float = np.nan  #: the mean over trials, NaN for an approach that diverged
+    spread: float = np.nan  #: standard deviation over trials, or standard error over rows
+    trials: tuple[float, ...] = ()  #: the score of every trial
+    #: what was chosen, by most trials if each chose for itself
     configuration: Mapping[str, Any] = field(default_factory=dict)
-    configurations: tuple[Mapping[str, Any], ...] = ()
-    estimate: float = np.nan
-    error: float = np.nan
-    p_value: float = np.nan
-    p_holm: float = np.nan
-    mark: Mark = ""
-    seconds: float = 0.0
-    diverged: int = 0
-    models: int = 0
-    baseline: bool = False
+    configurations: tuple[Mapping[str, Any], ...] = ()  #: what each trial chose
+    estimate: float = np.nan  #: the criterion on the rows that chose, so a little too good
+    error: float = np.nan  #: its standard error
+    p_value: float = np.nan  #: of the paired t-test against the reference; NaN: not tested
+    p_holm: float = np.nan  #: the same after Holm's correction
+    mark: Mark = ""  #: ``"•"``: the reference is significantly better than this row, ``"○"``: worse
+    seconds: float = 0.0  #: how long it took, choosing and training
+    diverged: int = 0  #: how many models of the grid diverged
+    models: int = 0  #: of how many
+    baseline: bool = False  #: a line for comparison only, never the best and without a mark
+    #: how the score grew with the epochs
     curve: Curve | None = field(default=None, repr=False)
+    #: the score of every judging row, mean over trials
     values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @property
@@ -140,39 +113,22 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """How approaches were chosen, judged and compared.
+    """How approaches were chosen, judged and compared."""
 
-    Attributes
-    ----------
-    kind
-        What judged: ``"labels"`` (true labels of test rows), ``"sets"`` (label sets of test rows),
-        ``"kept"`` (rows kept back), ``"folds"`` (every row, by the trial that did not see it).
-    rows, trials
-        How many rows judged, how many trials there were.
-    measure, higher_is_better
-        What the score is, and which end is good.
-    criterion, criterion_up
-        What chose the configurations, and which end of it is good.
-    over, level, holm
-        The paired t-test: over trials or rows, at which level, whether marks are corrected.
-    average
-        How many of the last kept epochs the score of true labels is averaged over.
-    reference
-        The approach that the others are tested against; empty for none.
-    """
-
+    #: what judged: ``"labels"`` (true labels of test rows), ``"sets"`` (label sets of test rows),
+    #: ``"kept"`` (rows kept back), ``"folds"`` (every row, by the trial that did not see it)
     kind: Kind
-    rows: int
-    trials: int
-    measure: str = "accuracy"
-    higher_is_better: bool = True
-    criterion: str = "accuracy"
-    criterion_up: bool = True
-    over: Over = "trials"
-    level: float = 0.05
-    holm: bool = False
-    average: int = 1
-    reference: str = ""
+    rows: int  #: how many rows judged
+    trials: int  #: how many trials there were
+    measure: str = "accuracy"  #: what the score is
+    higher_is_better: bool = True  #: which end of it is good
+    criterion: str = "accuracy"  #: what chose the configurations
+    criterion_up: bool = True  #: which end of it is good
+    over: Over = "trials"  #: what the paired t-test pairs: trials or rows
+    level: float = 0.05  #: of the test
+    holm: bool = False  #: whether marks are corrected
+    average: int = 1  #: over how many of the last kept epochs the score of true labels is averaged
+    reference: str = ""  #: the approach that the others are tested against; empty for none
 
     @property
     def score_label(self) -> str:
@@ -237,27 +193,14 @@ class Method:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Comparison:
-    """Approaches side by side, each with the configuration that was chosen without true labels.
+    """Approaches side by side, each with the configuration that was chosen without true labels."""
 
-    Attributes
-    ----------
-    rows, method
-        One row per approach, in the order asked for; and how they were judged and compared.
-    facts
-        What was run: rows, classes, model, grid, epochs, device, precision, seed, versions.
-    classes, sizes
-        The class names; ``[k]``: how many examples rule out 0, 1, …, k-1 classes, all trials
-        together.
-    pictures
-        What is known about the predictions of the best approach.
-    """
-
-    rows: tuple[Row, ...]
-    method: Method
-    facts: Mapping[str, Any]
-    classes: tuple[ClassName, ...]
-    sizes: NDArray[np.intp]
-    pictures: Pictures | None = field(default=None)
+    rows: tuple[Row, ...]  #: one per approach, in the order asked for
+    method: Method  #: how they were judged and compared
+    facts: Mapping[str, Any]  #: what was run: rows, classes, model, grid, epochs, device, versions
+    classes: tuple[ClassName, ...]  #: the class names
+    sizes: NDArray[np.intp]  #: how many examples rule out 0, 1, …, k-1 classes, over all trials
+    pictures: Pictures | None = None  #: what is known of the predictions of the best approach
 
     @property
     def best(self) -> Row:
@@ -438,12 +381,8 @@ class Comparison:
         return write(self.report(**told), place / "report.html")
 
 
-def _shown(value: float, error: float, percent: bool) -> str:
-    """Show a score with its spread, where it has one."""
-    show = points if percent else number
-    if not known(value):
-        return MISSING
-    return f"{show(value)} ± {show(error)}" if known(error) else show(value)
+def _shown(mean: float, error: float, percent: bool) -> str:
+    return value(mean, error, points if percent else number)
 
 
 def _head(label: str, percent: bool) -> str:

@@ -36,8 +36,6 @@ def paired_t_test(ours: ArrayLike, theirs: ArrayLike) -> float:
     two pairs, or where a value is not finite. Pairs that all differ by the same amount leave
     nothing to chance: 1 if that is zero (up to rounding), else 0.
 
-    Examples
-    --------
     >>> round(paired_t_test([0.91, 0.93, 0.92], [0.88, 0.91, 0.90]), 4)
     0.0198
     >>> paired_t_test([0.5, 0.5], [0.5, 0.5])
@@ -64,8 +62,6 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     Marks at 5 % then err in one table of twenty, not in one row of twenty. NaN is no test: it
     stays and does not count.
 
-    Examples
-    --------
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """

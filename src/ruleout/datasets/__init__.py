@@ -12,20 +12,5 @@ from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.datasets.registry import Stock, fetch, load, names, register, survey
 from ruleout.datasets.tables import Table, draw_table, read_table
 
-__all__ = [
-    "DataError",
-    "Dataset",
-    "Finding",
-    "Findings",
-    "Stock",
-    "Table",
-    "data_root",
-    "draw_table",
-    "fetch",
-    "inspect",
-    "load",
-    "names",
-    "read_table",
-    "register",
-    "survey",
-]
+__all__ = ["DataError", "Dataset", "data_root", "fetch", "load", "names", "register", "survey"]
+__all__ += ["Finding", "Findings", "Stock", "Table", "draw_table", "inspect", "read_table"]

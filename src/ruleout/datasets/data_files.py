@@ -19,8 +19,6 @@ T = TypeVar("T")
 def data_root() -> Path:
     """Return the folder of the data: ``$RULEOUT_DATA``, else ``ruleout`` in the user's cache.
 
-    Examples
-    --------
     >>> from unittest.mock import patch
     >>> with patch.dict(os.environ, RULEOUT_DATA="/srv/data"):
     ...     print(data_root().as_posix())

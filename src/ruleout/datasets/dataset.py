@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,39 +16,21 @@ from ruleout.labels.errors import InputError
 class Dataset:
     """Rows with their true labels, in memory.
 
-    Parameters
-    ----------
-    name
-        As :func:`~ruleout.datasets.load` knows it.
-    x_train
-        float32 ``[n, d]``, one flattened row per example. Pixels lie in [0, 1], those of CIFAR-10
-        are normalised per channel; features of tables are as the file has them.
-    y_train
-        int64 ``[n]``, positions among `classes`.
-    x_test, y_test
-        The same for the official test rows; both None where the publishers split nothing off.
-    classes
-        The class names.
-    shape
-        What a row is before flattening: ``(channels, height, width)``, or ``(d,)``.
-    source
-        One sentence: where the files come from.
-
-    Examples
-    --------
     >>> from ruleout.datasets import load
     >>> load("digits")
     Dataset('digits', 1797 rows of shape (64,), 10 classes, no test rows)
     """
 
-    name: str
+    name: str  #: as :func:`~ruleout.datasets.load` knows it
+    #: ``[n, d]``, one flattened row per example. Pixels lie in [0, 1], those of CIFAR-10 are
+    #: normalised per channel; features of tables are as the file has them
     x_train: NDArray[np.float32]
-    y_train: NDArray[np.int64]
-    x_test: NDArray[np.float32] | None = None
-    y_test: NDArray[np.int64] | None = None
-    classes: tuple[ClassName, ...]
-    shape: tuple[int, ...]
-    source: str
+    y_train: NDArray[np.int64]  #: ``[n]``, positions among `classes`
+    x_test: NDArray[np.float32] | None = None  #: the official test rows; None: nothing split off
+    y_test: NDArray[np.int64] | None = None  #: their labels, None without them
+    classes: tuple[ClassName, ...]  #: the class names
+    shape: tuple[int, ...]  #: of a row before it is flat: ``(channels, height, width)`` or ``(d,)``
+    source: str  #: one sentence: where the files come from
 
     @property
     def train(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -72,20 +53,11 @@ class Dataset:
 class DataError(InputError):
     """A data file that cannot be used; by default the remedy is to fetch it again.
 
-    Examples
-    --------
     >>> str(DataError("the file is empty", file="a.gz"))
     'a.gz: the file is empty; delete it and load again'
     """
 
     def __init__(
-        self,
-        problem: str,
-        remedy: str = "delete it and load again",
-        *,
-        file: str | Path | None = None,
-        row: int | Sequence[int] | None = None,
-        column: object = None,
-        line: int | None = None,
+        self, problem: str, remedy: str = "delete it and load again", **where: Any
     ) -> None:
-        super().__init__(problem, remedy, file=file, row=row, column=column, line=line)
+        super().__init__(problem, remedy, **where)

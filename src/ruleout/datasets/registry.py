@@ -24,8 +24,6 @@ from ruleout.labels.errors import brief, nearest
 def names() -> list[str]:
     """Return the names of the data sets, those that :func:`register` added last.
 
-    Examples
-    --------
     >>> names()
     ['digits', 'mnist', 'fashion-mnist', 'kmnist', 'cifar10', '20newsgroups', 'yeast', 'texture',
      'dermatology', 'synthetic-control']
@@ -44,21 +42,10 @@ def find(name: str) -> Entry:
 def load(name: str, root: str | Path | None = None) -> Dataset:
     """Load a data set; files that are absent are downloaded if pooch and a network are there.
 
-    Parameters
-    ----------
-    name
-        One of :func:`names`.
-    root
-        The folder of the data, else :func:`data_root`. ``digits`` ships with scikit-learn and
-        needs none.
+    `root` is the folder of the data, else :func:`data_root`; ``digits`` ships with scikit-learn and
+    needs none. Files that are missing or damaged raise a :class:`DataError`, which says how to get
+    them.
 
-    Raises
-    ------
-    DataError
-        A ValueError, for files that are missing or damaged; it says how to get them.
-
-    Examples
-    --------
     >>> digits = load("digits")
     >>> digits.x_train.shape, digits.test  # its publishers split nothing off
     ((1797, 64), None)
@@ -74,39 +61,19 @@ def _folder(root: str | Path | None) -> Path:
 class Stock:
     """A data set as the data folder has it.
 
-    Parameters
-    ----------
-    name
-        As :func:`~ruleout.datasets.load` knows it.
-    rows
-        How many to train and to test.
-    features, classes
-        How many.
-    folder
-        Where its files belong; None for a data set without files of its own: ``digits``, and
-        those that :func:`register` added.
-    files
-        Those that are there; their content was not looked at.
-    wanted
-        How many files make it whole.
-    where
-        The folder, or what it comes with, in words.
-
-    Examples
-    --------
     >>> mnist = survey("/no/such/folder")[1]
     >>> mnist.name, mnist.rows, mnist.present, mnist.folder.as_posix()
     ('mnist', (60000, 10000), False, '/no/such/folder/mnist')
     """
 
-    name: str
-    rows: tuple[int, int]
-    features: int
-    classes: int
-    folder: Path | None
-    files: tuple[Path, ...]
-    wanted: int
-    where: str
+    name: str  #: as :func:`~ruleout.datasets.load` knows it
+    rows: tuple[int, int]  #: how many to train and to test
+    features: int  #: how many
+    classes: int  #: how many
+    folder: Path | None  #: where its files belong; None: it has none, as ``digits`` and one's own
+    files: tuple[Path, ...]  #: those that are there; their content was not looked at
+    wanted: int  #: how many files make it whole
+    where: str  #: the folder, or what it comes with, in words
 
     @property
     def present(self) -> bool:
@@ -125,13 +92,8 @@ def survey(root: str | Path | None = None) -> list[Stock]:
 def fetch(name: str, root: str | Path | None = None) -> Stock:
     """Download the files of a data set that are absent, and check the content of all.
 
-    Raises
-    ------
-    DataError
-        A ValueError, for files that are damaged or cannot be had; it says what to do.
+    Files that are damaged or cannot be had raise a :class:`DataError`, which says what to do.
 
-    Examples
-    --------
     >>> fetch("digits").files  # ships with scikit-learn
     ()
     """
@@ -199,20 +161,10 @@ def register(name: str, loader: Callable[[], Any], *, source: str = "") -> None:
     """Add a data set of your own, to be found by its name like those that ship.
 
     :func:`load`, ``ruleout data list`` and :class:`ruleout.experiments.Spec` know it from then on.
+    The loader returns a :class:`Dataset`, or arrays: ``(x, y)``, or ``(x, y, x_test, y_test)``
+    where test rows are set apart. Rows of x are examples of any shape, and y names their true
+    classes. `source` says in a sentence where the data come from.
 
-    Parameters
-    ----------
-    name
-        A name that is not taken.
-    loader
-        A function without arguments that returns a :class:`Dataset`, or arrays: ``(x, y)``, or
-        ``(x, y, x_test, y_test)`` where test rows are set apart. Rows of x are examples of any
-        shape, and y names their true classes.
-    source
-        One sentence: where the data come from.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> register("coins", lambda: (np.eye(4), ["head", "tail", "head", "tail"]))
     >>> load("coins")

@@ -13,31 +13,8 @@ from ruleout.experiments.reports import (
 from ruleout.experiments.runner import cost, count_models, drive, estimate, run, work
 from ruleout.experiments.specs import PROTOCOLS, Protocol, Spec, protocol
 
-__all__ = [
-    "FORMATS",
-    "PROTOCOLS",
-    "TABLES",
-    "Failure",
-    "Holdings",
-    "Ledger",
-    "PaperTable",
-    "Printed",
-    "Protocol",
-    "Record",
-    "Spec",
-    "cost",
-    "count_models",
-    "drive",
-    "estimate",
-    "gather",
-    "page",
-    "paper_tables",
-    "plan",
-    "printed",
-    "printed_for",
-    "protocol",
-    "run",
-    "verdict",
-    "work",
-    "write_report",
-]
+__all__ = ["PROTOCOLS", "Protocol", "Spec", "protocol"]
+__all__ += ["TABLES", "Printed", "plan", "printed", "printed_for"]
+__all__ += ["cost", "count_models", "drive", "estimate", "run", "work"]
+__all__ += ["Failure", "Holdings", "Ledger", "Record", "gather"]
+__all__ += ["FORMATS", "PaperTable", "page", "paper_tables", "verdict", "write_report"]

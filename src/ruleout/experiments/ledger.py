@@ -34,42 +34,24 @@ except ImportError:  # Windows: one driver at a time
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Record:
-    """The result of one cell.
+    """The result of one cell: T trials, of which S searched a grid of C configurations."""
 
-    Attributes
-    ----------
-    spec
-        What was run.
-    configurations
-        The grid, C settings.
-    chosen
-        ``[T]``: the number of each trial's configuration.
-    estimates, errors
-        ``[S, C]`` of the S trials that searched the grid: the criterion on the rows set aside, and
-        its standard errors; NaN where training diverged.
-    tests
-        ``[S, C]``: the accuracy on the test rows of what was trained to choose from. It chose
-        nothing; it shows what a choice by true labels would have given.
-    accuracy
-        ``[T]``: the accuracy on the test rows of what was chosen, the mean of the last epochs.
-        The number that tables report.
-    epochs
-        ``[E]``: the epochs of the curves.
-    curves
-        ``[T, E]`` by name: ``test`` and ``train`` accuracy (with true labels), and ``loss``.
-    about
-        How it was computed: device, versions, seconds, hash of the data.
-    """
-
-    spec: Spec
-    configurations: list[dict[str, Any]]
-    chosen: NDArray[np.intp]
+    spec: Spec  #: what was run
+    configurations: list[dict[str, Any]]  #: the grid
+    chosen: NDArray[np.intp]  #: ``[T]``: the number of each trial's configuration
+    #: ``[S, C]``: the criterion on the rows set aside; NaN where training diverged
     estimates: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    errors: NDArray[np.float64]  #: ``[S, C]``: its standard errors
+    #: ``[S, C]``: the accuracy on the test rows of what was trained to choose from. It chose
+    #: nothing; it shows what a choice by true labels would have given
     tests: NDArray[np.float64]
+    #: ``[T]``: the accuracy on the test rows of what was chosen, the mean of the last epochs: the
+    #: number that tables report
     accuracy: NDArray[np.float64]
-    epochs: NDArray[np.intp]
+    epochs: NDArray[np.intp]  #: ``[E]``: the epochs of the curves
+    #: ``[T, E]`` by name: ``test`` and ``train`` accuracy (with true labels), and ``loss``
     curves: Mapping[str, NDArray[np.float32]]
+    #: how it was computed: device, versions, seconds, hash of the data
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -161,17 +143,8 @@ class Failure:
 
 
 class Ledger:
-    """A ledger file, made if it is absent.
+    """A ledger, an SQLite file that is made if it is absent; not with ``make=False``.
 
-    Parameters
-    ----------
-    path
-        The SQLite file.
-    make
-        False: raise where there is none.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Ledger(f"{folder}/a.sqlite") as ledger:
     ...     ledger.add([Spec(dataset="digits", approach="log")])

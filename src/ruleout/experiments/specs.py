@@ -22,38 +22,6 @@ _CELL = ("dataset", "model", "approach", "law")
 class Spec:
     """All that decides the numbers of a cell, and nothing else; not where it is computed.
 
-    Attributes
-    ----------
-    dataset, model, approach, law
-        The cell: names as :func:`ruleout.datasets.load`, :func:`ruleout.models.build`,
-        :func:`ruleout.approach` and :func:`ruleout.size_law` know them. The approach is the row of
-        the table; the protocol says which form of it runs.
-    protocol
-        ``released`` or ``text``.
-    features
-        ``raw``, or ``standardised``: every feature with mean 0 and standard deviation 1 over the
-        training rows of the trial.
-    grid
-        ``"paper"``, or JSON text of the values by name.
-    criterion, share
-        What chooses a configuration, and on which share of the training rows.
-    per_trial
-        Whether every trial chooses for itself; otherwise the mean over trials decides.
-    search_trials
-        How many trials, the first ones, search the grid for all of them; 0: every trial.
-    trials, epochs, batch_size
-        Of the training.
-    average
-        Over how many last epochs accuracies and the criterion are averaged.
-    test_share
-        Of the rows, for data sets without official test rows.
-    seed
-        Of splits, label sets, first weights and batch order; approaches share them.
-    precision
-        As for :func:`ruleout.fit_grid`.
-
-    Examples
-    --------
     >>> spec = Spec(dataset="yeast", approach="log", trials=2)
     >>> spec.key[:8] == Spec(dataset="yeast", approach="log", trials=2).key[:8]
     True
@@ -61,24 +29,26 @@ class Spec:
     False
     """
 
-    dataset: str
-    approach: str
-    model: str = "linear"
-    law: str = "released"
-    protocol: str = "released"
+    dataset: str  #: a name that :func:`ruleout.datasets.load` knows
+    approach: str  #: the row of the table; the protocol says which form of it runs
+    model: str = "linear"  #: a name that :func:`ruleout.models.build` knows
+    law: str = "released"  #: a name that :func:`ruleout.size_law` knows
+    protocol: str = "released"  #: ``released`` or ``text``
+    #: ``raw``, or ``standardised``: every feature with mean 0 and standard deviation 1 over the
+    #: training rows of the trial
     features: str = "raw"
-    grid: str = "paper"
-    criterion: str = "accuracy"
-    share: float = 0.1
-    per_trial: bool = False
+    grid: str = "paper"  #: ``"paper"``, or JSON text of the values by name
+    criterion: str = "accuracy"  #: what chooses a configuration
+    share: float = 0.1  #: of the training rows, on which it chooses
+    per_trial: bool = False  #: whether every trial chooses for itself, or the mean over trials
     trials: int = 5
     epochs: int = 250
     batch_size: int = 256
-    average: int = 10
-    test_share: float = 0.1
-    seed: int = 0
-    precision: str = "float32"
-    search_trials: int = 0
+    average: int = 10  #: over how many last epochs accuracies and the criterion are averaged
+    test_share: float = 0.1  #: of the rows, for data sets without official test rows
+    seed: int = 0  #: of splits, label sets, first weights and batch order; approaches share them
+    precision: str = "float32"  #: as for :func:`ruleout.fit_grid`
+    search_trials: int = 0  #: how many trials, the first, search the grid for all; 0: every trial
 
     def __post_init__(self) -> None:
         protocol(self.protocol)
@@ -164,28 +134,15 @@ class Spec:
 
 @dataclass(frozen=True)
 class Protocol:
-    """One reading of the paper.
+    """One reading of the paper."""
 
-    Attributes
-    ----------
-    name
-        ``released`` or ``text``.
-    law
-        How sizes are drawn where the table says "uniform over sets".
-    refit
-        Whether the chosen configuration is trained again on all rows, those included that chose.
-    forms
-        Which form of an approach runs, where it is not the one of that name.
-    source, sizes, differs
-        What it follows, how it draws sizes and what else is its own, as parts of a sentence.
-    """
-
-    name: str
-    law: str
-    refit: bool
-    source: str
-    sizes: str
-    differs: str
+    name: str  #: ``released`` or ``text``
+    law: str  #: how sizes are drawn where the table says "uniform over sets"
+    refit: bool  #: whether the choice is trained again on all rows, those included that chose
+    source: str  #: what it follows, as part of a sentence
+    sizes: str  #: how it draws sizes, as part of a sentence
+    differs: str  #: what else is its own, as part of a sentence
+    #: which form of an approach runs, where it is not the one of that name
     forms: Mapping[str, str] = field(default_factory=dict)
 
     def about(self, law: str = "") -> str:

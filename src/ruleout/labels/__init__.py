@@ -15,18 +15,5 @@ from ruleout.labels.laws import (
 )
 from ruleout.labels.sets import LabelSets
 
-__all__ = [
-    "Answers",
-    "ClassName",
-    "Classes",
-    "LabelError",
-    "LabelSets",
-    "Law",
-    "Seed",
-    "answer",
-    "draw",
-    "kept_law",
-    "propose",
-    "size_law",
-    "wrong_class_rate",
-]
+__all__ = ["ClassName", "Classes", "LabelError", "LabelSets", "Law", "Seed"]
+__all__ += ["Answers", "answer", "draw", "kept_law", "propose", "size_law", "wrong_class_rate"]

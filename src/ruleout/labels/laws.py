@@ -38,19 +38,12 @@ LAWS: dict[str, Callable[[int], list[float]]] = {
 def size_law(law: Law, classes: Classes) -> Vector:
     r"""Return :math:`p(s)` for :math:`s = 1, \dots, k-1`, probabilities that sum to 1.
 
-    Parameters
-    ----------
-    law
-        - ``"paper"``: :math:`\binom{k-1}{s} / (2^{k-1}-1)`, every set without the true class
-          equally likely. The paper prints the denominator :math:`2^k - 2`, which sums to one half.
-        - ``"released"``: :math:`\binom{k}{s} / (2^k-2)`, as in the authors' code.
-        - ``3`` or ``"fixed:3"``: always three classes.
-        - a vector of k-1 probabilities.
-    classes
-        The number of classes k, or their names.
+    - ``"paper"``: :math:`\binom{k-1}{s} / (2^{k-1}-1)`, every set without the true class equally
+      likely. The paper prints the denominator :math:`2^k - 2`, which sums to one half.
+    - ``"released"``: :math:`\binom{k}{s} / (2^k-2)`, as in the authors' code.
+    - ``3`` or ``"fixed:3"``: always three classes.
+    - a vector of k-1 probabilities.
 
-    Examples
-    --------
     >>> size_law("paper", 4)
     array([0.42857143, 0.42857143, 0.14285714])
     >>> size_law("fixed:2", 4)
@@ -107,8 +100,6 @@ def kept_law(law: Law, classes: Classes) -> Vector:
     keeping "no" tilts the law to :math:`p(s)(k-s)/k`, normalised. Theorem 2 is exact for each
     size and leaves this tilt out.
 
-    Examples
-    --------
     >>> np.allclose(kept_law("released", 10), size_law("paper", 10))
     True
     """
@@ -125,8 +116,6 @@ def wrong_class_rate(sizes: Any, classes: Classes) -> Vector:
     :math:`q_s = \frac{s(s-1) + (k-s)(k-s-1)}{k(k-1)}`. Several independent questions about one
     item multiply.
 
-    Examples
-    --------
     >>> wrong_class_rate([1, 5, 9], 10)
     array([0.8       , 0.44444444, 0.8       ])
     """
@@ -141,21 +130,8 @@ def draw(y: Any, classes: Classes, law: Law = "released", seed: Seed = 0) -> Lab
     """Draw a set of ruled-out classes for each true label (Eq. 4 of the paper).
 
     A size s comes from `law`; then s of the k-1 wrong classes are ruled out, every such set being
-    equally likely.
+    equally likely. `y` holds true labels, one per row: class names, or positions.
 
-    Parameters
-    ----------
-    y
-        True labels, one per row: class names, or positions.
-    classes
-        Class names, or their number.
-    law
-        See :func:`size_law`.
-    seed
-        A seed or a NumPy generator.
-
-    Examples
-    --------
     >>> sets = draw([0, 1, 2], classes=4, law=2, seed=0)
     >>> sets.sizes
     array([2, 2, 2])
@@ -171,8 +147,6 @@ def propose(n: int, classes: Classes, law: Law = "released", seed: Seed = 0) -> 
     The size comes from `law`; then every set of that size, the true class included or not, is
     equally likely.
 
-    Examples
-    --------
     >>> propose(3, classes=5, law=2, seed=0).sizes
     array([2, 2, 2])
     """
@@ -208,21 +182,11 @@ def _drawn(
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Questions asked and the answers given, both kept.
+    """Questions asked and the answers given, both kept."""
 
-    Attributes
-    ----------
-    asked
-        The proposed sets, one question per row.
-    yes
-        Whether the true class was among the proposed ones, bool (n,).
-    items
-        Which example each question was about, int (n,).
-    """
-
-    asked: LabelSets
-    yes: NDArray[np.bool_]
-    items: NDArray[np.intp]
+    asked: LabelSets  #: the proposed sets, one question per row
+    yes: NDArray[np.bool_]  #: whether the true class was among the proposed ones, (n,)
+    items: NDArray[np.intp]  #: which example each question was about, (n,)
 
     def __len__(self) -> int:
         return len(self.yes)
@@ -266,17 +230,9 @@ class Answers:
 def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
     """Answer truthfully, for each proposed set, whether the true class is among these.
 
-    Parameters
-    ----------
-    asked
-        Proposed sets, from :func:`propose`.
-    y
-        The true label of each item.
-    items
-        Which item each question is about; by default question i is about item i.
+    `asked` are sets from :func:`propose`, `y` is the true label of each item, and `items` says
+    which item each question is about; by default question i is about item i.
 
-    Examples
-    --------
     >>> asked = LabelSets([[1, 1, 0], [1, 0, 0]])
     >>> answer(asked, y=[1, 1]).yes
     array([ True, False])

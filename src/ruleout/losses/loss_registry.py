@@ -22,37 +22,29 @@ _LOSSES: dict[str, Loss] = {}
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """A loss and what is known about it.
+    """A loss of one of three kinds, and what is known about it.
 
-    Attributes
-    ----------
-    name, label
-        The name in code, and the one in the paper's tables.
-    kind
-        - ``"whole"``: a function ``(logits, excluded) → [..., B]`` of the whole set; with a
-          keyword ``rate`` it also learns from every answer;
-        - ``"base"``: a function ``logits → [..., B, k]``, the ordinary loss for each label, used
-          through the unbiased estimator;
-        - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled
-          out, used through a decomposition.
-    family, paper
-        The group of rows in a table, and where it was published. A single-label loss of the family
-        ``"decomposed"`` appears in the groups ``before-shuffle`` and ``after-shuffle``.
-    function, options
-        The mathematics, and values for its keyword arguments.
-    one
-        For a single-label loss whose matrix is dear: ``(logits, excluded) → [..., B]`` for rows
-        that rule out exactly one class.
+    - ``"whole"``: a function ``(logits, excluded) → [..., B]`` of the whole set; with a keyword
+      ``rate`` it also learns from every answer;
+    - ``"base"``: a function ``logits → [..., B, k]``, the ordinary loss for each label, used
+      through the unbiased estimator;
+    - ``"single"``: a function ``logits → [..., B, k]``, the loss if class c is the one ruled out,
+      used through a decomposition.
     """
 
-    name: str
+    name: str  #: in code
     kind: Kind
+    #: the group of rows in a table; a single-label loss of the family ``"decomposed"`` appears in
+    #: ``before-shuffle`` and ``after-shuffle``
     family: str
-    paper: str
-    label: str
-    function: Callable[..., Tensor]
+    paper: str  #: where it was published
+    label: str  #: the name in the paper's tables
+    function: Callable[..., Tensor]  #: the mathematics
+    #: for a single-label loss whose matrix is dear: ``(logits, excluded) → [..., B]`` for rows
+    #: that rule out exactly one class
     one: Callable[..., Tensor] | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
+    #: values for the keyword arguments of the function
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:

@@ -49,15 +49,11 @@ class Rule:
     m_c[c])`. Both sum to the same risk. NN and GA differ in which parts they correct. A class that
     is absent from the batch has :math:`m_c = 0` and stays out.
 
-    Attributes
-    ----------
-    name, label, family, paper
-        As of a :class:`~ruleout.losses.Loss`; the rows are ``name-before`` and ``name-after``.
-    function
-        ``(logits, excluded, prior, weight) → [...]``: one number per stacked model. `excluded`
-        ``[..., B, k]`` is 0 and 1 in the dtype of the logits, `prior` ``[..., k]`` the shares of
-        the labels, or None, `weight` ``[..., B]`` that of the rows, or None. Leading dimensions are
-        those of the stacked models: no Python ``if`` on a tensor.
+    The first four names are as of a :class:`~ruleout.losses.Loss`; the rows are ``name-before`` and
+    ``name-after``. The function is ``(logits, excluded, prior, weight) → [...]``, one number per
+    stacked model: `excluded` ``[..., B, k]`` is 0 and 1 in the dtype of the logits, `prior`
+    ``[..., k]`` the shares of the labels, or None, `weight` ``[..., B]`` that of the rows, or None.
+    Leading dimensions are those of the stacked models: no Python ``if`` on a tensor.
     """
 
     name: str
@@ -190,29 +186,19 @@ for _suffix, _label, _paper, _split in (
 
 @dataclass(frozen=True)
 class Approach:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    name, label
-        The name in code, such as ``"ga-before"``, and in the paper's tables, such as ``"GA"``.
-    family, paper
-        The group of rows: ``upper-bound``, ``bounded``, ``unbounded``, ``before-shuffle``,
-        ``after-shuffle``, ``partial-label``; and where it was published.
-    form
-        How batches are made. ``whole``: examples with their sets. ``pairs-before``: the training
-        set is decomposed into pairs (x, ruled-out class), then shuffled. ``pairs-after``: examples
-        are shuffled, and the batch is decomposed.
-    source
-        The loss, or the rule for a whole batch.
-    """
-
-    name: str
-    label: str
+    name: str  #: in code, such as ``"ga-before"``
+    label: str  #: in the paper's tables, such as ``"GA"``
+    #: the group of rows: ``upper-bound``, ``bounded``, ``unbounded``, ``before-shuffle``,
+    #: ``after-shuffle``, ``partial-label``
     family: str
+    #: how batches are made. ``whole``: examples with their sets. ``pairs-before``: the training
+    #: set is decomposed into pairs (x, ruled-out class), then shuffled. ``pairs-after``: examples
+    #: are shuffled, and the batch is decomposed
     form: Form
-    paper: str
-    source: Loss | Rule
+    paper: str  #: where it was published
+    source: Loss | Rule  #: the loss, or the rule for a whole batch
 
     @property
     def options(self) -> dict[str, Any]:

@@ -26,27 +26,7 @@ from ruleout.report.parts import (
 )
 from ruleout.report.table_writers import csv, latex, markdown, text
 
-__all__ = [
-    "CellTable",
-    "Curves",
-    "Histogram",
-    "Line",
-    "Listing",
-    "Matrix",
-    "Note",
-    "Part",
-    "Reliability",
-    "Report",
-    "Score",
-    "ScoreTable",
-    "Section",
-    "TableCell",
-    "TableRow",
-    "Verdict",
-    "csv",
-    "latex",
-    "markdown",
-    "render",
-    "text",
-    "write",
-]
+__all__ = ["Listing", "Note", "Part", "Report", "Section", "render", "write"]
+__all__ += ["CellTable", "Score", "ScoreTable", "TableCell", "TableRow", "Verdict"]
+__all__ += ["csv", "latex", "markdown", "text"]
+__all__ += ["Curves", "Histogram", "Line", "Matrix", "Reliability"]

@@ -46,14 +46,12 @@ class Line:
 
 
 def one_of(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse a value that is not among those known."""
     if value not in known:
         say = ", ".join(map(repr, known))
         raise InputError(f"{name} is {brief(value)}", f"use one of {say}")
 
 
 def same_length(where: str, sizes: Mapping[str, int]) -> None:
-    """Refuse columns of unequal lengths."""
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise InputError(f"{where}: {found} entries", "give one of each per entry")
@@ -67,58 +65,29 @@ Verdict: TypeAlias = Literal["", "agrees", "better", "worse"]
 class TableCell:
     """What one approach reached on one data set.
 
-    Parameters
-    ----------
-    mean
-        The mean accuracy over trials, a share in [0, 1]; None: not run, or failed.
-    std
-        The sample standard deviation over trials.
-    mark
-        ``"•"``: ours is significantly better than this cell; ``"○"``: significantly worse.
-    holm
-        The same after Holm's correction, so either empty or equal to `mark`.
-    p_value, p_holm
-        Of the test behind the marks, before and after the correction.
-    best
-        Whether it is the best of its column.
-    paper_mean, paper_std
-        What the paper printed, as shares.
-    verdict
-        How `mean` compares with the paper.
-    trials
-        The accuracy of every trial.
-    chosen
-        The chosen configuration, such as ``{"learning rate": 1e-3}``.
-    facts
-        Further lines when the cell is opened: the criterion's estimate, seconds, device, key.
-    curves
-        Accuracies by epoch.
-    note
-        Why there is no number, or what else to know.
-
-    Examples
-    --------
     >>> cell = TableCell(0.93, 0.03, paper_mean=0.9, paper_std=0.04)
     >>> round(cell.difference, 3), round(cell.distance, 3)
     (0.03, 0.6)
     """
 
-    mean: float | None
-    std: float | None = None
+    mean: float | None  #: the mean accuracy over trials, a share; None: not run, or failed
+    std: float | None = None  #: the sample standard deviation over trials
     _: KW_ONLY
-    mark: Mark = ""
-    holm: Mark = ""
-    p_value: float | None = None
-    p_holm: float | None = None
-    best: bool = False
-    paper_mean: float | None = None
-    paper_std: float | None = None
-    verdict: Verdict = ""
-    trials: Numbers = ()
+    mark: Mark = ""  #: ``"•"``: ours is significantly better than this cell; ``"○"``: worse
+    holm: Mark = ""  #: the same after Holm's correction, so either empty or equal to `mark`
+    p_value: float | None = None  #: of the test behind `mark`
+    p_holm: float | None = None  #: the same after the correction
+    best: bool = False  #: whether it is the best of its column
+    paper_mean: float | None = None  #: what the paper printed, a share
+    paper_std: float | None = None  #: the standard deviation that it printed
+    verdict: Verdict = ""  #: how `mean` compares with the paper
+    trials: Numbers = ()  #: the accuracy of every trial
+    #: the chosen configuration, such as ``{"learning rate": 1e-3}``
     chosen: Mapping[str, object] = field(default_factory=dict)
+    #: further lines when the cell is opened: the criterion's estimate, seconds, device, key
     facts: Mapping[str, object] = field(default_factory=dict)
-    curves: Sequence[Line] = ()
-    note: str = ""
+    curves: Sequence[Line] = ()  #: accuracies by epoch
+    note: str = ""  #: why there is no number, or what else to know
 
     def __post_init__(self) -> None:
         one_of("mark", self.mark, ("", "•", "○"))
@@ -159,41 +128,23 @@ class TableRow:
 class CellTable:
     r"""Approaches by data sets, beside what the paper printed.
 
-    Parameters
-    ----------
-    title, note
-        The caption, and a sentence beneath.
-    columns
-        The data sets.
-    rows
-        The approaches, those of a family one after the other.
-    ours
-        For each column the row that the marks compare with; empty where nothing is marked.
-    test_label, verdict_label
-        By which test the marks were made, and from where on a cell is better or worse than the
-        paper, for the legend.
-    name
-        A short name for ``\label`` and for files.
-    compared
-        Whether to show the paper's numbers.
-
-    Examples
-    --------
     >>> table = CellTable("Linear", ["MNIST"], [TableRow("upper-bound", "LOG", [TableCell(0.93)])])
     >>> table.beside_paper
     False
     """
 
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[TableRow]
+    title: str  #: the caption
+    columns: Sequence[str]  #: the data sets
+    rows: Sequence[TableRow]  #: the approaches, those of a family one after the other
     _: KW_ONLY
-    ours: Sequence[str] = ()
+    ours: Sequence[str] = ()  #: for each column the row that marks compare with; empty: no marks
+    #: by which test the marks were made, for the legend
     test_label: str = "paired t\N{NON-BREAKING HYPHEN}test over the trials, 5 % level"
+    #: from where on a cell is better or worse than the paper, for the legend
     verdict_label: str = "by more than two combined standard deviations"
-    note: str = ""
-    name: str = "table"
-    compared: bool = True
+    note: str = ""  #: a sentence beneath
+    name: str = "table"  #: a short name for ``\label`` and for files
+    compared: bool = True  #: whether to show the paper's numbers
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -250,49 +201,24 @@ class Listing:
 
 @dataclass(frozen=True)
 class Score:
-    """One row of a :class:`ScoreTable`. What is left out of every row gets no column.
+    """One row of a :class:`ScoreTable`. What is left out of every row gets no column."""
 
-    Parameters
-    ----------
-    name
-        The approach, as code knows it.
-    score
-        The mean over trials; an accuracy lies in [0, 1].
-    spread
-        The standard deviation or error of `score`; the table says which.
-    label, family, form
-        The name in the paper, the group of rows, and how batches are made.
-    mark
-        ``"•"``: ours is significantly better than this row; ``"○"``: significantly worse.
-    p_value
-        Of the test behind `mark`.
-    chosen
-        The chosen configuration, such as ``{"learning rate": 1e-3}``.
-    estimate, estimate_error
-        What the criterion that chose it said, and its standard error.
-    seconds
-        How long it took.
-    trials
-        The score of every trial; the row opens to show them.
-    reference
-        A row for comparison only, which never counts as the best.
-    """
-
-    name: str
-    score: float | None
-    spread: float | None = None
+    name: str  #: the approach, as code knows it
+    score: float | None  #: the mean over trials; an accuracy lies in [0, 1]
+    spread: float | None = None  #: the standard deviation or error of `score`; the table says which
     _: KW_ONLY
-    label: str = ""
-    family: str = ""
-    form: str = ""
-    mark: Literal["", "•", "○"] = ""
-    p_value: float | None = None
+    label: str = ""  #: the name in the paper
+    family: str = ""  #: the group of rows
+    form: str = ""  #: how batches are made
+    mark: Mark = ""  #: ``"•"``: ours is significantly better than this row; ``"○"``: worse
+    p_value: float | None = None  #: of the test behind `mark`
+    #: the chosen configuration, such as ``{"learning rate": 1e-3}``
     chosen: Mapping[str, object] = field(default_factory=dict)
-    estimate: float | None = None
-    estimate_error: float | None = None
-    seconds: float | None = None
-    trials: Numbers = ()
-    reference: bool = False
+    estimate: float | None = None  #: what the criterion that chose it said
+    estimate_error: float | None = None  #: the standard error of that
+    seconds: float | None = None  #: how long it took
+    trials: Numbers = ()  #: the score of every trial; the row opens to show them
+    reference: bool = False  #: a row for comparison only, which never counts as the best
 
     def __post_init__(self) -> None:
         one_of("mark", self.mark, ("", "•", "○"))
@@ -302,42 +228,24 @@ class Score:
 class ScoreTable:
     """Approaches side by side.
 
-    Parameters
-    ----------
-    title, note
-        The caption, and a sentence beneath.
-    rows
-        One :class:`Score` per approach.
-    score_label, spread_label, estimate_label
-        What the numbers are.
-    unit
-        ``"percent"`` shows 0.934 as 93.40.
-    higher_is_better
-        Which end is printed in bold.
-    order
-        ``"score"``: the best first. ``"given"``: as handed in.
-    ours, test_label
-        The approach that the marks compare with, and by which test, for the legend.
-
-    Examples
-    --------
     >>> table = ScoreTable("Accuracy", [Score("log", 0.934, 0.002), Score("ga-before", 0.871)])
     >>> len(table.rows)
     2
     """
 
-    title: str
-    rows: Sequence[Score]
+    title: str  #: the caption
+    rows: Sequence[Score]  #: one per approach
     _: KW_ONLY
-    score_label: str = "Test accuracy"
-    spread_label: str = "standard deviation"
-    estimate_label: str = "Estimate without labels"
-    unit: Unit = "percent"
-    higher_is_better: bool = True
-    order: Literal["score", "given"] = "score"
-    ours: str = ""
+    score_label: str = "Test accuracy"  #: what the scores are
+    spread_label: str = "standard deviation"  #: what follows ±
+    estimate_label: str = "Estimate without labels"  #: what the estimates are
+    unit: Unit = "percent"  #: ``"percent"`` shows 0.934 as 93.40
+    higher_is_better: bool = True  #: which end is printed in bold
+    order: Literal["score", "given"] = "score"  #: the best first, or as handed in
+    ours: str = ""  #: the approach that the marks compare with, for the legend
+    #: by which test the marks were made, for the legend
     test_label: str = "paired t\N{NON-BREAKING HYPHEN}test over the trials, 5 % level"
-    note: str = ""
+    note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
         one_of("unit", self.unit, ("percent", "number"))
@@ -346,35 +254,20 @@ class ScoreTable:
 
 @dataclass(frozen=True)
 class Curves:
-    """Learning curves.
+    """Learning curves."""
 
-    Parameters
-    ----------
-    title, note
-        The caption, and a sentence beneath.
-    lines
-        The curves.
-    x_label, y_label, band_label
-        What the axes and the bands show.
-    unit
-        ``"percent"`` shows 0.9 as 90 %.
-    visible
-        The names highlighted at first; the others stay thin and grey until chosen. None: all of
-        them up to seven, else the five that end highest.
-    y_range
-        Where the vertical axis starts and ends. None: where the numbers do.
-    """
-
-    title: str
-    lines: Sequence[Line]
+    title: str  #: the caption
+    lines: Sequence[Line]  #: the curves
     _: KW_ONLY
-    x_label: str = "Epoch"
-    y_label: str = ""
-    band_label: str = ""
-    unit: Unit = "number"
+    x_label: str = "Epoch"  #: what the horizontal axis shows
+    y_label: str = ""  #: what the vertical axis shows
+    band_label: str = ""  #: what the bands show
+    unit: Unit = "number"  #: ``"percent"`` shows 0.9 as 90 %
+    #: the names highlighted at first; the others stay thin and grey until chosen. None: all of
+    #: them up to seven, else the five that end highest
     visible: Collection[str] | None = None
-    y_range: tuple[float, float] | None = None
-    note: str = ""
+    y_range: tuple[float, float] | None = None  #: ends of the vertical axis; None: of the numbers
+    note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
         one_of("unit", self.unit, ("percent", "number"))
@@ -413,29 +306,18 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often the model is right when it is this sure, bin by bin.
+    """How often the model is right when it is this sure, bin by bin."""
 
-    Parameters
-    ----------
-    title, note
-        The caption, and a sentence beneath.
-    confidence, accuracy, count
-        One entry per bin: mean confidence in [0, 1], share of right answers, rows.
-    error
-        The standard error of each accuracy.
-    estimated
-        True when there were no true labels: each accuracy is then the unbiased estimate from what
-        was ruled out, which may lie outside [0, 1]. The page says so.
-    """
-
-    title: str
-    confidence: Numbers
-    accuracy: Numbers
-    count: Numbers
+    title: str  #: the caption
+    confidence: Numbers  #: of each bin the mean, in [0, 1]
+    accuracy: Numbers  #: of each bin the share of right answers
+    count: Numbers  #: of each bin the rows
     _: KW_ONLY
-    error: Numbers = ()
+    error: Numbers = ()  #: the standard error of each accuracy
+    #: True when there were no true labels: each accuracy is then the unbiased estimate from what
+    #: was ruled out, which may lie outside [0, 1]. The page says so
     estimated: bool = False
-    note: str = ""
+    note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
         names = ["confidence", "accuracy", "count"] + ["error"] * bool(len(self.error))
@@ -444,31 +326,17 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Counts of pairs, as a heat map shaded by each row's shares.
+    """Counts of pairs, as a heat map shaded by each row's shares."""
 
-    Parameters
-    ----------
-    title, note
-        The caption, and a sentence beneath.
-    rows, columns
-        Their names.
-    counts
-        ``[rows, columns]``.
-    row_label, column_label
-        What rows and columns are.
-    diagonal
-        What it means that row and column are the same class; then those cells are outlined.
-    """
-
-    title: str
-    rows: Sequence[object]
-    columns: Sequence[object]
-    counts: Sequence[Numbers] | NDArray[Any]
+    title: str  #: the caption
+    rows: Sequence[object]  #: their names
+    columns: Sequence[object]  #: their names
+    counts: Sequence[Numbers] | NDArray[Any]  #: ``[rows, columns]``
     _: KW_ONLY
-    row_label: str = "ruled out"
-    column_label: str = "predicted"
-    diagonal: str = ""
-    note: str = ""
+    row_label: str = "ruled out"  #: what rows are
+    column_label: str = "predicted"  #: what columns are
+    diagonal: str = ""  #: what a row and a column of one class mean; those cells are then outlined
+    note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
         shape = len(self.rows), len(self.columns)
@@ -500,25 +368,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole page.
+    """The whole page."""
 
-    Parameters
-    ----------
-    title
-        The headline.
-    summary
-        What was found, one sentence each.
-    facts
-        What was run: data, rows, classes, law, model, grid, trials, epochs, device, precision,
-        seed, versions, seconds. Texts or numbers, shown in this order.
-    sections
-        The rest.
-    """
-
-    title: str
-    summary: Sequence[str] = ()
+    title: str  #: the headline
+    summary: Sequence[str] = ()  #: what was found, one sentence each
+    #: what was run (data, model, grid, trials, device, versions, ...), shown in this order
     facts: Mapping[str, object] = field(default_factory=dict)
-    sections: Sequence[Section] = ()
+    sections: Sequence[Section] = ()  #: the rest
 
     def __post_init__(self) -> None:
         if isinstance(self.summary, str):

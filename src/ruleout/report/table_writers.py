@@ -42,40 +42,16 @@ Value: TypeAlias = Cell | str | float | None
 
 @dataclass(frozen=True)
 class Table:
-    r"""Rows of cells under heads, with writers.
-
-    Parameters
-    ----------
-    heads, rows
-        The first `names` columns hold names, aligned left; the others hold numbers.
-    title, legend, notes
-        The caption, a paragraph that belongs to it, and further paragraphs; a line break in a
-        paragraph stays one.
-    names
-        How many columns hold names.
-    grouped
-        Whether equal names in the first column are written once.
-    name
-        For ``\label``.
-
-    Examples
-    --------
-    >>> table = Table(["approach", "accuracy"], [["log", "93.40"], ["exp", Cell("95.00", True)]])
-    >>> print(table.markdown(), end="")
-    | approach | accuracy |
-    | :--- | ---: |
-    | log | 93.40 |
-    | exp | **95.00** |
-    """
+    """Rows of cells under heads, with writers; a line break in a paragraph stays one."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[Value]]
-    title: str = ""
-    legend: str = ""
-    notes: Sequence[str] = ()
-    names: int = 1
-    grouped: bool = False
-    name: str = "table"
+    title: str = ""  # the caption
+    legend: str = ""  # a paragraph that belongs to it
+    notes: Sequence[str] = ()  # further paragraphs
+    names: int = 1  # columns that hold names, aligned left; the others hold numbers
+    grouped: bool = False  # whether equal names in the first column are written once
+    name: str = "table"  # for LaTeX's labels
 
     def _paragraphs(self) -> list[str]:
         return [each for each in (self.legend, *self.notes) if each]
@@ -316,19 +292,7 @@ def _latex_beneath(value: Value) -> str:
 
 
 def text(table: CellTable) -> str:
-    """Lay a table out for a terminal; the paper's number and the difference stand beneath ours.
-
-    >>> from ruleout.report import TableRow
-    >>> row = TableRow("upper-bound", "LOG", [TableCell(0.9258, 0.0009, best=True)])
-    >>> print(text(CellTable("Linear", ["MNIST"], [row])))
-    Linear
-    <BLANKLINE>
-                            MNIST
-    upper-bound  LOG  92.58 ± 0.09 *
-    <BLANKLINE>
-    Accuracy in percent: mean ± standard deviation of the trials. *: the best of its column.
-    <BLANKLINE>
-    """
+    """Lay a table out for a terminal; the paper's number and the difference stand beneath ours."""
     heads = ["", "", *map(_clipped, table.columns)]
     rows: list[list[Value]] = [
         [_clipped(row.group), _clipped(row.label), *(_cell(table, one, True) for one in row.cells)]

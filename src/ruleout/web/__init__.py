@@ -21,20 +21,5 @@ from ruleout.web.entities import (
 from ruleout.web.project_progress import Progress
 from ruleout.web.store import Store
 
-__all__ = [
-    "Brought",
-    "Event",
-    "Item",
-    "LogRow",
-    "Progress",
-    "Question",
-    "Receipt",
-    "RefusedError",
-    "Reply",
-    "Settings",
-    "Store",
-    "StoreError",
-    "Turn",
-    "UnavailableError",
-    "User",
-]
+__all__ = ["Event", "Item", "LogRow", "Progress", "Question", "Receipt", "Reply", "Settings"]
+__all__ += ["Brought", "RefusedError", "Store", "StoreError", "Turn", "UnavailableError", "User"]
