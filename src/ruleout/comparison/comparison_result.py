@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ruleout.comparison.judging import Kind, Pictures
 from ruleout.comparison.significance import Mark
-from ruleout.labels.atomic import atomic_write
+from ruleout.labels.atomic import write_text
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
 from ruleout.labels.laws import Law, size_law
@@ -323,7 +323,7 @@ class Comparison:
         """Write one line per approach, best first; the file appears whole or not at all."""
         records = self._records()
         rows = [[str(v) if isinstance(v, bool) else v for v in one.values()] for one in records]
-        _save(path, Table(list(records[0]), rows).csv())
+        write_text(path, Table(list(records[0]), rows).csv())
 
     def to_markdown(self) -> str:
         """Return the table as Markdown, with what must be known to read it."""
@@ -376,8 +376,8 @@ class Comparison:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         self.to_csv(place / "table.csv")
-        _save(place / "table.md", self.to_markdown())
-        _save(place / "results.json", self.to_json() + "\n")
+        write_text(place / "table.md", self.to_markdown())
+        write_text(place / "results.json", self.to_json() + "\n")
         return write(self.report(**told), place / "report.html")
 
 
@@ -402,11 +402,6 @@ def _chosen(name: str, rows: list[Row]) -> list[str]:
         else MISSING
         for row in rows
     ]
-
-
-def _save(path: str | Path, content: str) -> None:
-    with atomic_write(path) as out:
-        out.write(content.encode())
 
 
 def _summary(table: Comparison) -> Iterator[str]:

@@ -114,8 +114,6 @@ class Content:
             raise DataError(f"bytes follow after the {name} data")
 
 
-# ---------------------------------------------------------------------- tar
-
 _NOTES = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # dates and owners
 _REFUSED = {
     tarfile.LNKTYPE: "a hard link",

@@ -93,9 +93,6 @@ class Entry(ABC):
         return tuple(file for file in found if file is not None), len(found)
 
 
-# ---------------------------------------------------------------------- idx
-
-
 @dataclass(frozen=True, kw_only=True)
 class IdxSet(Entry):
     """Four idx files: images and labels, to train and to test."""
@@ -181,8 +178,6 @@ def _header(content: Content, shape: tuple[int, ...]) -> bytearray:
         raise DataError(f"the header claims {claimed} values instead of {wanted}")
     return header
 
-
-# ---------------------------------------------------------------------- CIFAR-10
 
 _MEAN = (0.4914, 0.4822, 0.4465)  # of each channel over the training images, as in the paper
 _STD = (0.247, 0.243, 0.261)
@@ -277,8 +272,6 @@ def _split(batches: list[Records]) -> Rows:
     labels = np.concatenate([batch[:, 0] for batch in batches])
     return x.reshape(count, values), labels.astype(np.int64)
 
-
-# ---------------------------------------------------------------------- text tables
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -408,8 +401,6 @@ def _numbers(rows: list[_Row], entry: TableSet) -> NDArray[np.float64]:
         known[missing] = known[~missing].mean()
     return x
 
-
-# ---------------------------------------------------------------------- 20 newsgroups
 
 _LIMITS = Limits(members=20_000, member=1 << 20, total=1 << 27)
 

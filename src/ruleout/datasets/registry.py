@@ -18,7 +18,7 @@ from ruleout.datasets.data_files import DataFile, data_root
 from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.labels.classes import ClassName, encode
-from ruleout.labels.errors import brief, nearest
+from ruleout.labels.errors import brief, check_known
 
 
 def names() -> list[str]:
@@ -33,9 +33,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry:
     """Return what the registry says about a data set, or raise with the nearest name."""
-    if name not in names():  # a list: what is no name may not be hashable
-        say = nearest(name, names(), f"the data sets are {', '.join(names())}")
-        raise ValueError(f"unknown data set {brief(name)}; {say}")
+    check_known("data set", name, REGISTRY)
     return REGISTRY[name]
 
 
@@ -106,9 +104,6 @@ def _stock(name: str, root: Path) -> Stock:
     folder = root / entry.files[0].folder if entry.files else None
     counts = entry.rows, entry.features, len(entry.classes)
     return Stock(name, *counts, folder, *entry.present(root), entry.where)
-
-
-# ---------------------------------------------------------------------- a user's own
 
 
 @dataclass(frozen=True, kw_only=True)

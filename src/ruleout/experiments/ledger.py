@@ -195,8 +195,6 @@ class Ledger:
                 self._database.execute(f"PRAGMA application_id = {_SIGN}")
                 self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
 
-    # ------------------------------------------------------------------ tasks
-
     def add(self, specs: Sequence[Spec]) -> None:
         """Add tasks; those that are there stay as they are."""
         with self._writing():
@@ -274,8 +272,6 @@ class Ledger:
             " GROUP BY key ORDER BY max(id)"
         )
 
-    # ------------------------------------------------------------------ records
-
     def write(self, record: Record) -> None:
         """Write a record; one that is there already stays."""
         key = record.spec.key
@@ -336,8 +332,6 @@ class Ledger:
             curves={name: np.stack(lines) for name, lines in curves.items()},
             about=json.loads(about),
         )
-
-    # ------------------------------------------------------------------ the database
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -403,9 +397,6 @@ def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-# ---------------------------------------------------------------------- claims
-
-
 def _free(file: Path) -> bool:
     try:
         handle = os.open(file, os.O_RDWR)
@@ -441,8 +432,6 @@ def _locked(file: Path) -> int | None:
                 return handle
         os.close(handle)
 
-
-# ---------------------------------------------------------------------- Parquet
 
 _FILES = ("cells", "trials", "configurations", "curves")
 
@@ -552,9 +541,6 @@ def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Re
     if made.spec.key != cell["key"]:
         raise ValueError("a key is not that of its settings")
     return made
-
-
-# ---------------------------------------------------------------------- what ledgers hold
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
-from ruleout.labels.errors import brief, nearest
+from ruleout.labels.errors import brief, check_known, nearest
 from ruleout.labels.laws import size_law
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names
@@ -160,9 +160,8 @@ def plan(
     >>> [str(one) for one in plan(None, datasets=["digits"], approaches=["log", "clpl"], models=["mlp"])]
     ['digits, mlp, log', 'digits, mlp, clpl']
     """  # noqa: E501
-    if table is not None and table not in TABLES:
-        say = nearest(table, TABLES, f"the tables are {', '.join(TABLES)}")
-        raise ValueError(f"unknown table {brief(table)}; {say}")
+    if table is not None:
+        check_known("table", table, TABLES)
     law = find_protocol(protocol).law
     cells = [one for one in printed() if table is None or one.table == TABLES[table]]
     fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in cells]
@@ -172,9 +171,7 @@ def plan(
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
     for model in models or ():
-        if model not in MODEL_NAMES:
-            say = nearest(model, MODEL_NAMES, f"the models are {', '.join(MODEL_NAMES)}")
-            raise ValueError(f"unknown model {brief(model)}; {say}")
+        check_known("model", model, MODEL_NAMES)
     for one in laws or ():
         size_law(one, 99)  # raises for a name that is not known
     return [

@@ -29,7 +29,7 @@ from ruleout.experiments.plans import (
     table_of,
 )
 from ruleout.experiments.specs import Spec, protocol
-from ruleout.labels.atomic import atomic_write
+from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER, approach
 from ruleout.report import CellTable, Line, Listing, Note, Part, Report, Section, TableCell
@@ -69,25 +69,19 @@ def write_report(
              "csv": ("csv", report.csv)}  # fmt: skip
     for table in tables:
         for end, form in (forms[name] for name in forms if name in formats):
-            made.append(_put(place / f"{table.cells.name}.{end}", form(table.cells)))
+            made.append(write_text(place / f"{table.cells.name}.{end}", form(table.cells)))
     if "csv" in formats:
         settings = list(dict.fromkeys(table.setting for table in tables))
         for setting in settings:
             records = [r for table in tables if table.setting == setting for r in table.records]
             end = f"-{setting}" if setting != settings[0] else ""
-            made.append(_put(place / f"accuracy{end}.csv", accuracies(records)))
+            made.append(write_text(place / f"accuracy{end}.csv", accuracies(records)))
     if "parquet" in formats:
         made += write_parquet(held.records, place / "ledger")
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
     if kinds:
         made += draw(held.records, place, kinds)
     return made
-
-
-def _put(file: Path, content: str) -> Path:
-    with atomic_write(file) as out:
-        out.write(content.encode())
-    return file
 
 
 def accuracies(records: Sequence[Record]) -> str:
@@ -209,8 +203,6 @@ def _section(table: PaperTable) -> Section:
     return Section(table.cells.title, parts, text=text)
 
 
-# ---------------------------------------------------------------------- tables
-
 #: The paper's own approaches: the better one is what the others are tested against.
 OURS = ("exp", "log")
 
@@ -279,9 +271,6 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
             for one in held.failures
         ],
     )
-
-
-# ---------------------------------------------------------------------- rows and columns
 
 
 def _place(spec: Spec) -> Place:
@@ -355,9 +344,6 @@ _TITLES = {
     "fixed_linear": "Kuzushiji, sets of one size, linear model",
     "fixed_mlp": "Kuzushiji, sets of one size, MLP",
 }
-
-
-# ---------------------------------------------------------------------- cells
 
 
 def _cells(held: Holdings) -> dict[str, TableCell]:
@@ -450,9 +436,6 @@ def _line(label: str, record: Record, name: str) -> Line:
 
 def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-# ---------------------------------------------------------------------- verdicts
 
 
 def difference(record: Record) -> float | None:
@@ -625,9 +608,6 @@ _CLAIMS = (
 )
 
 
-# ---------------------------------------------------------------------- trends
-
-
 class Trend(NamedTuple):
     """Whether accuracy rises with the size of the sets, for one approach."""
 
@@ -669,8 +649,6 @@ def trends(records: Sequence[Record]) -> tuple[list[int], list[Trend]]:
         for (label, means, p), after in zip(told, fair, strict=True)
     ]
 
-
-# ---------------------------------------------------------------------- figures
 
 #: The losses of the figures, in the order of the paper, with colours for everybody's eyes.
 LOSSES = {

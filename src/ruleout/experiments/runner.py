@@ -35,24 +35,13 @@ from ruleout.training import GridFit, Trial, Watch, configurations, estimate_sec
 
 
 def run(
-    spec: Spec,
-    *,
-    device: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    spec: Spec, *, device: str | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Record:
     """Compute one cell: a whole grid for all trials, then the chosen configuration.
 
-    Parameters
-    ----------
-    spec
-        What to run.
-    device
-        As for :func:`ruleout.fit_grid`.
-    progress
-        Called with (epochs done, epochs in all) while the grid trains.
+    `device` is as for :func:`ruleout.fit_grid`; `progress` is called with (epochs done, epochs in
+    all) while the grid trains.
 
-    Examples
-    --------
     >>> spec = Spec(dataset="digits", approach="log", trials=2, epochs=12, grid='{"learning_rate": [0.01, 1e-6]}')
     >>> found = run(spec)
     >>> found.configuration["learning_rate"], found.accuracy.shape, found.curves["test"].shape
@@ -123,8 +112,6 @@ def _record(
         },
     )
 
-
-# ---------------------------------------------------------------------- data
 
 # Approaches share splits, sets and batch order, so that tests of significance can be paired.
 _TRAINING, _SPLIT, _SETS = range(3)  # what random numbers are for
@@ -208,8 +195,6 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.fl
     return mean, np.where(std > 0, std, 1.0)
 
 
-# ---------------------------------------------------------------------- many specs
-
 #: What computes a record: ``(spec, device=...)``.
 Run: TypeAlias = Callable[..., Record]
 
@@ -259,21 +244,10 @@ def drive(
 ) -> None:
     """Work through tasks with several processes, and wait for those that others have claimed.
 
-    Parameters
-    ----------
-    path
-        The ledger.
-    specs
-        The tasks.
-    device
-        As for :func:`ruleout.fit_grid`.
-    workers
-        How many processes. One: this one. Data sets and losses of your own must be registered by a
-        module that others can import, not by a script.
-    compute
-        What computes a record; with several workers a function of a module.
-    seen
-        Called with the ledger now and then, to show progress.
+    `path` is that of the ledger, `device` is as for :func:`ruleout.fit_grid`. One worker is this
+    process; for several, data sets and losses of your own must be registered by a module that
+    others can import, not by a script, and `compute`, which makes a record, is a function of a
+    module. `seen` is called with the ledger now and then, to show progress.
     """
     with Ledger(path) as ledger:
         ledger.add(specs)
@@ -352,8 +326,6 @@ def _end_with(parent: int) -> None:
         time.sleep(_PAUSE)
     os._exit(1)
 
-
-# ---------------------------------------------------------------------- time
 
 _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.errors import InputError, brief, check_known
 
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
@@ -192,7 +192,5 @@ def protocol(name: str) -> Protocol:
     >>> protocol("released").law
     'released'
     """
-    if name not in PROTOCOLS:
-        say = nearest(name, PROTOCOLS, f"the protocols are {' and '.join(PROTOCOLS)}")
-        raise ValueError(f"unknown protocol {brief(name)}; {say}")
+    check_known("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]

@@ -40,6 +40,13 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         os.replace(part, file)
 
 
+def write_text(path: str | Path, content: str) -> Path:
+    """Write a file that appears whole or not at all; return where it is."""
+    with atomic_write(path) as out:
+        out.write(content.encode())
+    return Path(path)
+
+
 @contextmanager
 def atomic_folder(
     target: Path, move: Callable[[Path, Path], object] = Path.rename

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ruleout.labels.errors import nearest
+from ruleout.labels.errors import check_known, nearest
 from ruleout.losses.log_space import align, scale
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
@@ -186,9 +186,7 @@ def get(name: str, **options: Any) -> Loss:
     >>> get("gce", q=0.5).bound
     2.0
     """
-    if name not in _LOSSES:
-        say = f"the losses are {', '.join(_LOSSES)}"
-        raise ValueError(f"unknown loss {name!r}; {nearest(name, _LOSSES, say)}")
+    check_known("loss", name, _LOSSES, "losses")
     return _LOSSES[name].with_options(**options)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ruleout import losses
-from ruleout.labels.errors import nearest
+from ruleout.labels.errors import check_known, nearest
 from ruleout.losses.functions import cce
 from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
 
@@ -32,8 +32,6 @@ PAPER = (
     *(f"{name}-after" for name in _PAIRS),
     "clpl",
 )
-
-# ---------------------------------------------------------------------- batch rules
 
 
 @dataclass(frozen=True)
@@ -180,8 +178,6 @@ for _suffix, _label, _paper, _split in (
             register_rule(f"{_name}{_suffix}", paper=_paper, label=f"{_name.upper()}{_label}")(
                 partial(_corrected, split=_split, correct=_correct)
             )
-
-# ---------------------------------------------------------------------- approaches
 
 
 @dataclass(frozen=True)
@@ -342,10 +338,8 @@ def approaches(family: str | None = None) -> list[str]:
     ['log', 'exp', 'log-text', 'exp-text']
     """
     table = _table()
-    known = {row.family for row in table.values()}
-    if family is not None and family not in known:
-        say = f"the families are {', '.join(sorted(known))}"
-        raise ValueError(f"unknown family {family!r}; {nearest(family, known, say)}")
+    if family is not None:
+        check_known("family", family, sorted({row.family for row in table.values()}), "families")
     return [name for name, row in table.items() if family in (None, row.family)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ruleout.labels.errors import nearest
+from ruleout.labels.errors import check_known
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 
@@ -174,9 +174,7 @@ def build(
     )
     """
     if isinstance(model, str):
-        if model not in MODELS:
-            say = f"the models are {', '.join(MODELS)}"
-            raise ValueError(f"unknown model {model!r}; {nearest(model, MODELS, say)}")
+        check_known("model", model, MODELS)
         model = MODELS[model]
     if isinstance(model, nn.Module):
         if options:

@@ -14,7 +14,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ruleout.labels.atomic import atomic_write
+from ruleout.labels.atomic import write_text
 from ruleout.report.charts import heat, heatmap, histogram, reliability
 from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
 from ruleout.report.number_format import count, number, percent, text, values
@@ -62,10 +62,7 @@ def write(report: Report, path: str | Path) -> Path:
     ...     write(Report("Digits"), f"{folder}/report.html").name
     'report.html'
     """
-    page = render(report).encode()
-    with atomic_write(path) as out:
-        out.write(page)
-    return Path(path)
+    return write_text(path, render(report))
 
 
 def _sections(report: Report) -> Iterator[tuple[str, str, str, list[Markup]]]:

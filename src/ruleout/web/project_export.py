@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ruleout.labels import LabelSets
-from ruleout.labels.atomic import atomic_write
+from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.labels.row_files import COLUMN
 from ruleout.web.answer_log import How, Known
@@ -107,8 +107,7 @@ class Export:
             },
             "files": files,
         }
-        with atomic_write(path) as out:
-            out.write(json.dumps(content, indent=2).encode() + b"\n")
+        write_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def write_bundle(
