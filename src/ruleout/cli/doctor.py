@@ -16,6 +16,7 @@ from pathlib import Path
 import typer
 
 from ruleout.cli import shared_options as options
+from ruleout.cli.common import show_rows
 
 _NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typer", "rich")
 
@@ -33,15 +34,12 @@ def doctor(as_json: options.AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(found))
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    grid = Table(show_header=False, box=None)
-    for part, rows in found.items():
-        for place, (name, value) in enumerate(rows.items()):
-            grid.add_row(f"[bold]{'' if place else part}[/]", escape(name), escape(value))
-    Console().print(grid, highlight=False)
+    rows = [
+        ("" if place else part, *pair)
+        for part, pairs in found.items()
+        for place, pair in enumerate(pairs.items())
+    ]
+    show_rows(("", "", ""), rows)
 
 
 def _safely(part: Callable[[], dict[str, str]]) -> dict[str, str]:
@@ -74,9 +72,8 @@ def _machine() -> dict[str, str]:
 
 
 def _caches() -> dict[str, str]:
-    """Read the sizes of the caches of the first core, where Linux tells them."""
     found = {}
-    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # of Linux
         level, kind, size = (
             (place / name).read_text().strip() for name in ("level", "type", "size")
         )

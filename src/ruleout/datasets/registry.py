@@ -1,15 +1,17 @@
 """The registry: every data set by name, those that ship and a user's own.
 
-Of those that ship it says which files make them up, where they come from and what they must hold.
+Which files make up those that ship, where they come from and what they must hold is written in
+``sources.toml``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
+from tomllib import loads
 from typing import Any
 
 import numpy as np
@@ -174,13 +176,6 @@ def register(name: str, loader: Callable[[], Any], *, source: str = "") -> None:
     REGISTRY[name] = LoadedSet(loader=loader, source=source, origin=origin)
 
 
-# ---------------------------------------------------------------------- those that ship
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split("|"))
-
-
 def _digits() -> tuple[Any, Any]:
     from sklearn.datasets import load_digits  # late: it takes a second
 
@@ -188,167 +183,28 @@ def _digits() -> tuple[Any, Any]:
     return pixels / 16, labels
 
 
-def _idx(folder: str, address: str, *sums: str) -> dict[str, DataFile]:
-    """Return the four files of the idx family, as :class:`IdxSet` names them."""
-
-    def one(name: str, sha256: str, *shape: int) -> DataFile:
-        most = math.prod(shape) * 101 // 100 + (1 << 16)  # packing adds less than this
-        return DataFile(folder, name + ".gz", sha256, f"{address}{name}.gz", most, shape, (name,))
-
-    return {
-        "train_images": one("train-images-idx3-ubyte", sums[0], 60_000, 28, 28),
-        "train_labels": one("train-labels-idx1-ubyte", sums[1], 60_000),
-        "test_images": one("t10k-images-idx3-ubyte", sums[2], 10_000, 28, 28),
-        "test_labels": one("t10k-labels-idx1-ubyte", sums[3], 10_000),
-    }
-
-
-_IMAGES = {
-    "mnist": IdxSet(
-        **_idx(
-            "mnist",
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        ),
-        classes=tuple(range(10)),
-        source="MNIST (LeCun, Cortes and Burges 1998), the four idx files as PyTorch mirrors them.",
-    ),
-    "fashion-mnist": IdxSet(
-        **_idx(
-            "fashion-mnist",
-            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        ),
-        classes=_words(
-            "T-shirt/top|Trouser|Pullover|Dress|Coat|Sandal|Shirt|Sneaker|Bag|Ankle boot"
-        ),
-        source="Fashion-MNIST (Xiao, Rasul and Vollgraf 2017), the four idx files of Zalando.",
-    ),
-    "kmnist": IdxSet(
-        **_idx(
-            "kmnist",
-            "http://codh.rois.ac.jp/kmnist/dataset/kmnist/",
-            "7112ba9ec422d98de4885262d4a4dff14cc4fefb81c11ace8bf563a8255df5c3",
-            "2a16eeae62da984b8bd24fa32e31d47291f01dac3fe84d5594f304f71e7d374b",
-            "76fbd229ce87db80dd281af5e6670de4ad0e42fb30a7bd643972994c47c1f42e",
-            "a11dc742be8e781a40a92f53d6a4957e7b7d36df2faa097659131ebfd8fd60c6",
-        ),
-        classes=("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"),
-        source="Kuzushiji-MNIST (Clanuwat et al. 2018), the four idx files of CODH.",
-    ),
+_KINDS: dict[str, Callable[..., Entry]] = {
+    "idx": IdxSet,
+    "cifar": CifarSet,
+    "news": NewsSet,
+    "table": TableSet,
 }
 
-_CIFAR = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
-_BATCHES = {
-    "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-    "data_batch_2": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-    "data_batch_3": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-    "data_batch_4": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-    "data_batch_5": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-    "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-}
 
-_CIFAR10 = CifarSet(
-    archive=DataFile("cifar10", "cifar-10-binary.tar.gz", "", _CIFAR, 1 << 28),
-    batches=tuple(
-        DataFile("cifar10", f"{name}.bin", sha256, _CIFAR, 30_730_000, (10_000, 3073))
-        for name, sha256 in _BATCHES.items()
-    ),
-    inside="cifar-10-batches-bin",
-    classes=_words("airplane|automobile|bird|cat|deer|dog|frog|horse|ship|truck"),
-    source="CIFAR-10 (Krizhevsky 2009), binary version; each channel less its mean (0.4914, "
-    "0.4822, 0.4465), divided by its standard deviation (0.247, 0.243, 0.261).",
-)
+def _shipped() -> dict[str, Entry]:
+    """Read what ``sources.toml`` says of the data sets that ship."""
 
+    def value(told: Any) -> Any:
+        if isinstance(told, list):
+            return tuple(map(value, told))
+        if not isinstance(told, dict):
+            return told
+        made = {name: value(one) for name, one in told.items()}
+        return DataFile(**made) if "url" in told else made
 
-def _uci(place: str, most: int, shape: tuple[int, int], sha256: str) -> DataFile:
-    url = f"https://archive.ics.uci.edu/ml/machine-learning-databases/{place}"
-    return DataFile("uci", place.split("/")[1], sha256, url, most, shape)
+    text = files("ruleout.datasets").joinpath("sources.toml").read_text("utf-8")
+    return {name: _KINDS[one.pop("kind")](**value(one)) for name, one in loads(text).items()}
 
-
-_TABLES = {
-    "yeast": TableSet(
-        file=_uci(
-            "yeast/yeast.data",
-            1 << 18,
-            (1484, 10),
-            "9e05d6ffade2900ebc71ad7ab25ffca17315b5add8eddb584bc38d6a9aa1156a",
-        ),
-        classes=("CYT", "ERL", "EXC", "ME1", "ME2", "ME3", "MIT", "NUC", "POX", "VAC"),
-        source="Yeast (Nakai 1996), the UCI file; eight features as they stand there.",
-        first=1,
-    ),
-    "texture": TableSet(
-        file=DataFile(
-            "uci",
-            "texture.zip",
-            "6e2e06ccf0da12bebed463df55bafddd3ae1d37ccbd23c4bbbe597d5d5445ae3",
-            "https://sci2s.ugr.es/keel/dataset/data/classification/texture.zip",
-            1 << 21,
-            (5500, 41),
-            ("texture.dat",),
-        ),
-        classes=(2, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14),
-        source="Texture (Guérin-Dugué et al. 1995, ELENA), the KEEL file; 40 features as they "
-        "stand there.",
-        comma=True,
-    ),
-    "dermatology": TableSet(
-        file=_uci(
-            "dermatology/dermatology.data",
-            1 << 17,
-            (366, 35),
-            "455eba77f72cd087ce54a5a266c514c5f34e85000c8689ad09e796d68ad45742",
-        ),
-        classes=(1, 2, 3, 4, 5, 6),
-        source="Dermatology (Ilter and Guvenir 1998), the UCI file; 34 features as they stand "
-        "there, the 8 missing ages filled with the mean of the others.",
-        comma=True,
-        missing=33,
-    ),
-    "synthetic-control": TableSet(
-        file=_uci(
-            "synthetic_control-mld/synthetic_control.data",
-            1 << 20,
-            (600, 60),
-            "97e1cbbd6a6da230f8c5da645174b67257e47668cd0c2041cd1f61209e507ed5",
-        ),
-        classes=_words(
-            "normal|cyclic|increasing trend|decreasing trend|upward shift|downward shift"
-        ),
-        source="Synthetic Control (Alcock and Manolopoulos 1999), the UCI file; 60 points in time "
-        "as they stand there.",
-        labelled=False,
-    ),
-}
-
-_NEWS = NewsSet(
-    archive=DataFile(
-        "20newsgroups",
-        "20news-bydate.tar.gz",
-        "",  # checked by its structure: copies differ in line breaks
-        "http://qwone.com/~jason/20Newsgroups/20news-bydate.tar.gz",
-        1 << 26,
-        also=("20news-bydate.tar.xz", "20news-bydate.tar"),
-    ),
-    parts={"20news-bydate-test": 7532, "20news-bydate-train": 11314},
-    dimensions=1000,
-    classes=_words(
-        "alt.atheism|comp.graphics|comp.os.ms-windows.misc|comp.sys.ibm.pc.hardware|"
-        "comp.sys.mac.hardware|comp.windows.x|misc.forsale|rec.autos|rec.motorcycles|"
-        "rec.sport.baseball|rec.sport.hockey|sci.crypt|sci.electronics|sci.med|sci.space|"
-        "soc.religion.christian|talk.politics.guns|talk.politics.mideast|talk.politics.misc|"
-        "talk.religion.misc"
-    ),
-    source="20 Newsgroups (Lang 1995), the version sorted by date: all documents with their "
-    "headers, tf-idf and TruncatedSVD to 1000 dimensions fitted on all of them",
-)
 
 REGISTRY: dict[str, Entry] = {
     "digits": LoadedSet(
@@ -358,8 +214,5 @@ REGISTRY: dict[str, Entry] = {
         origin="in scikit-learn",
         known=((1797, 0), 64, tuple(range(10))),
     ),
-    **_IMAGES,
-    "cifar10": _CIFAR10,
-    "20newsgroups": _NEWS,
-    **_TABLES,
+    **_shipped(),
 }

@@ -90,7 +90,6 @@ def _bar(bar: _Bar, place: int, x: Scale, y: Scale, total: float, part: Histogra
 
 
 def _expected(bars: list[_Bar], x: Scale, y: Scale) -> list[Markup]:
-    """Draw what was expected, as dots on a thin line."""
     places = np.arange(len(bars), dtype=np.float64)
     heights = y.all(np.maximum(np.array([bar.expected for bar in bars], dtype=np.float64), 0))
     dots = [
@@ -218,7 +217,6 @@ class Heat:
 
     @property
     def small(self) -> bool:
-        """Whether the cells carry numbers."""
         return max(len(self.rows), len(self.columns)) <= _SMALL
 
     def largest(self) -> list[list[str]]:
@@ -232,7 +230,6 @@ class Heat:
         ]
 
     def about_row(self, row: int) -> str:
-        """Say in words what a row holds."""
         shares = np.nan_to_num(self.shares[row])
         top = [int(j) for j in np.argsort(-shares, kind="stable")[:3] if shares[j] > 0]
         parts = [f"{clip(self.columns[j], 200)} {percent(shares[j])}" for j in top]
@@ -382,7 +379,6 @@ def _shaded(heat: Heat, grid: _Grid) -> list[Markup]:
 
 
 def _shades(heat: Heat, y: float) -> list[Markup]:
-    """Draw the shades with what they stand for."""
     boxes = [
         tag("rect", x=34 + 18 * i, y=y, width=17, height=11, fill_opacity=f"{i / 5:.2f}")
         for i in range(6)
@@ -444,7 +440,6 @@ def dot_row(bar: Bar, domain: tuple[float, float]) -> Markup:
 
 
 def dot_axis(domain: tuple[float, float], unit: str) -> Markup:
-    """Draw the axis that the rows of a table share."""
     scale, places = Scale(*domain, 8, _WIDE - 8), ticks(*domain, 4)
     names = [name.removesuffix(" %") for name in labels(places, unit)]
     texts = [

@@ -25,14 +25,12 @@ _COLUMNS = 300  # stretches of a very long curve, of which only the extremes are
 
 
 def end_of(line: Line, otherwise: float) -> float:
-    """Return the last value that is known."""
     mean = values(line.mean)
     known = mean[np.isfinite(mean)]
     return float(known[-1]) if len(known) else otherwise
 
 
 def last_of(line: Line, unit: str) -> str:
-    """Say where a line ends."""
     last = end_of(line, float("nan"))
     return percent(last) if unit == "percent" else number(last)
 
@@ -47,7 +45,6 @@ def style_of(chart: Curves, place: int, colours: Mapping[str, int]) -> tuple[int
 
 
 def swatch(colour: int, dash: str | None) -> Markup:
-    """Draw a sample of a line for the legend."""
     stroke = tag("path", d="M1 4H23", stroke_dasharray=dash)
     return tag("svg", stroke, class_=f"swatch c{colour}", viewBox="0 0 24 8", aria_hidden="true")
 

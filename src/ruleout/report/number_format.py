@@ -14,7 +14,6 @@ _HUGE = 1e100  # beyond it a value is a failure, not a number to draw
 
 
 def known(value: object) -> TypeGuard[float]:
-    """Tell whether a value is a number one can show."""
     if isinstance(value, float | np.integer | np.floating):
         return abs(float(value)) < _HUGE
     return isinstance(value, int) and abs(value) < _HUGE
@@ -39,7 +38,6 @@ def points(value: object, digits: int = 2) -> str:
 
 
 def number(value: object) -> str:
-    """Show any number in few characters."""
     if not known(value):
         return MISSING
     size = abs(float(value))
@@ -68,7 +66,6 @@ def labels(ticks: Sequence[float], unit: str = "number") -> list[str]:
 
 
 def count(value: object) -> str:
-    """Show how many."""
     if not known(value):
         return MISSING
     whole = float(value).is_integer() and abs(float(value)) < 1e15
@@ -85,7 +82,6 @@ def compact(value: object) -> str:
 
 
 def duration(seconds: object) -> str:
-    """Show how long it took."""
     if not known(seconds) or float(seconds) < 0:
         return MISSING
     time = float(seconds)
@@ -98,14 +94,12 @@ def duration(seconds: object) -> str:
 
 
 def p_value(value: object) -> str:
-    """Show a p-value."""
     if not known(value):
         return MISSING
     return "<0.001" if float(value) < 0.001 else f"{float(value):.3f}"
 
 
 def text(value: object) -> str:
-    """Show whatever it is."""
     if value is None:
         return MISSING
     if isinstance(value, bool | np.bool_):

@@ -158,7 +158,6 @@ class Scale:
 
 
 def percent(value: float) -> str:
-    """Write a share of the width."""
     return f"{value + 0:.2f}".rstrip("0").rstrip(".").replace("-0", "0", value > -0.005) + "%"
 
 
