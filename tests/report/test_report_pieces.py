@@ -17,7 +17,7 @@ from ruleout.report import (
     ScoreTable,
     TableCell,
     TableRow,
-    formats,
+    number_format,
     svg,
 )
 from ruleout.report.charts import Bar, dot_chart, dot_row, heat
@@ -40,24 +40,24 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("show", "given", "expected"),
     [
-        (formats.known, [0.5, 3, None, NAN, float("inf")], [True, True, False, False, False]),
-        (formats.percent, [0.9342, None], ["93.4 %", "–"]),
-        (formats.points, [0.9342, NAN], ["93.42", "–"]),
+        (number_format.known, [0.5, 3, None, NAN, float("inf")], [True, True, False, False, False]),
+        (number_format.percent, [0.9342, None], ["93.4 %", "–"]),
+        (number_format.points, [0.9342, NAN], ["93.42", "–"]),
         (
-            formats.number,
+            number_format.number,
             [0.25, 1e-5, 0, 12345.678, 3e9, None],
             ["0.25", "1e-05", "0", "12,346", "3e+09", "–"],
         ),
-        (formats.count, [60000, 2.5, None], ["60,000", "2.5", "–"]),
-        (formats.compact, [7, 9999, 12345, 1_250_000], ["7", "9999", "12k", "1.2M"]),
+        (number_format.count, [60000, 2.5, None], ["60,000", "2.5", "–"]),
+        (number_format.compact, [7, 9999, 12345, 1_250_000], ["7", "9999", "12k", "1.2M"]),
         (
-            formats.duration,
+            number_format.duration,
             [0.042, 12.34, 245, 7265, None],
             ["0.04 s", "12.3 s", "4 min 05 s", "2 h 01 min", "–"],
         ),
-        (formats.p_value, [0.0412, 1e-9, None], ["0.041", "<0.001", "–"]),
+        (number_format.p_value, [0.0412, 1e-9, None], ["0.041", "<0.001", "–"]),
         (
-            formats.text,
+            number_format.text,
             [None, True, 1797, 1e-5, "digits", NAN],
             ["–", "yes", "1,797", "1e-05", "digits", "–"],
         ),
@@ -72,19 +72,19 @@ def test_a_number_is_shown_as(
 
 
 def test_what_is_not_known_becomes_nan() -> None:
-    np.testing.assert_array_equal(formats.values([1, None, float("inf")]), [1, NAN, NAN])
+    np.testing.assert_array_equal(number_format.values([1, None, float("inf")]), [1, NAN, NAN])
 
 
 def test_a_column_of_numbers_looks_the_same_throughout() -> None:
-    assert formats.numbers([0.01, 1e-5]) == ["1e-02", "1e-05"]
-    assert formats.numbers([0.01, 0.5]) == ["0.01", "0.5"]
-    assert formats.numbers(["adam", 1e-5]) == ["adam", "1e-05"]
+    assert number_format.numbers([0.01, 1e-5]) == ["1e-02", "1e-05"]
+    assert number_format.numbers([0.01, 0.5]) == ["0.01", "0.5"]
+    assert number_format.numbers(["adam", 1e-5]) == ["adam", "1e-05"]
 
 
 def test_an_axis_has_as_many_digits_as_it_needs() -> None:
-    assert formats.labels([100.0, 100.05]) == ["100.00", "100.05"]
-    assert formats.labels([0.0, 0.5], "percent") == ["0 %", "50 %"]
-    assert formats.labels([0.0, 1e-7]) == ["0", "1e-07"]
+    assert number_format.labels([100.0, 100.05]) == ["100.00", "100.05"]
+    assert number_format.labels([0.0, 0.5], "percent") == ["0 %", "50 %"]
+    assert number_format.labels([0.0, 1e-7]) == ["0", "1e-07"]
 
 
 def test_a_mean_with_its_standard_deviation() -> None:
