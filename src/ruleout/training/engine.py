@@ -1,13 +1,8 @@
-"""`fit_grid`: one call trains a whole grid; `estimate_seconds` says how long that takes.
-
-A run that was killed goes on from its checkpoint, bit for bit on a CPU: its random state is its
-seeds and the number of the epoch, so the end of an epoch holds all of it.
-"""
+"""`fit_grid`: one call trains a whole grid; `estimate_seconds` says how long that takes."""
 
 from __future__ import annotations
 
 import gc
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,17 +11,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
-from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError, brief
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.training.batches import Features, Trial
+from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, run_record
 from ruleout.training.grids import Grid, check_names, configurations, loss_options
@@ -370,76 +363,3 @@ def estimate_seconds(
     if epoch < _QUICK:
         epoch = max(seconds(some, 3) - epoch, 0.0) / 2 or epoch
     return epoch * epochs * rows / some * (1 if dense else models)
-
-
-_SCHEMA = 1
-
-
-class Checkpoint:
-    """The folder of one run, made if absent; one whose key (of the record) differs is refused."""
-
-    def __init__(self, folder: Path, key: str, seconds: float) -> None:
-        self.folder, self.key, self.seconds = folder, key, seconds
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise InputError("a checkpoint is a folder", "name another", file=folder) from error
-        self._last = time.monotonic()
-
-    def plan(self, planned: Plan) -> Plan:
-        """Return the plan of the run that was killed, or note the one given."""
-        file = self.folder / "run.json"
-        if not file.exists():
-            self.note(planned)
-            return planned
-        try:
-            known = json.loads(file.read_text())
-            blocks = [Block(tuple(t), a, b) for t, a, b in known["blocks"]]
-            size, key, schema = tuple(known["size"]), known["key"], known["schema"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._refused("cannot be read", "remove it to start anew") from error
-        if schema > _SCHEMA:
-            raise self._refused("was written by a newer ruleout", "update ruleout, or remove it")
-        if key != self.key:
-            other = "belongs to a run with other data or settings"
-            raise self._refused(other, "choose another folder")
-        return Plan(size, blocks)
-
-    def _refused(self, problem: str, remedy: str) -> InputError:
-        return InputError(f"this checkpoint {problem}", remedy, file=self.folder)
-
-    def note(self, planned: Plan) -> None:
-        """Write down which models train together: other stacks would round differently."""
-        known = {"schema": _SCHEMA, "key": self.key, **planned._asdict()}
-        with atomic_write(self.folder / "run.json") as out:
-            out.write(json.dumps(known, indent=1).encode())
-
-    def _file(self, block: Block) -> Path:
-        trials = "-".join(map(str, block.trials))
-        return self.folder / f"trials-{trials}_models-{block.start}-{block.stop}.safetensors"
-
-    def save(self, block: Block, stack: Stack, *, now: bool = False) -> None:
-        """Write the state of a stack, if it is time or must be done now."""
-        if not now and time.monotonic() - self._last < self.seconds:
-            return
-        tensors = {name: value.cpu().contiguous() for name, value in stack.tensors().items()}
-        facts = {"key": self.key, "epoch": str(stack.epoch)}
-        with atomic_write(self._file(block)) as out:
-            out.write(save(tensors, facts))
-        self._last = time.monotonic()
-
-    def restore(self, block: Block, stack: Stack) -> None:
-        """Bring a stack to where its last checkpoint was, if there is one."""
-        file = self._file(block)
-        if not file.exists():
-            return
-        try:
-            with safe_open(file, "pt") as held:
-                facts: dict[str, Any] = held.metadata() or {}
-                tensors = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
-            if facts.get("key") != self.key:
-                raise self._refused("holds the file of another run", "choose another folder")
-            stack.restore(tensors, int(facts["epoch"]))
-        except (SafetensorError, KeyError, RuntimeError) as error:
-            remedy = "remove it to start anew"
-            raise InputError("this checkpoint is damaged", remedy, file=file) from error
