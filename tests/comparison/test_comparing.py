@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -191,12 +192,14 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
         ({"approaches": ["ga"]}, "did you mean 'ga-before' or 'ga-after'?"),
         ({"approaches": ["log", "log"]}, "approach 'log' is named twice"),
         ({"approaches": []}, "no approach is named"),
-        ({"grid": "papr"}, "unknown grid 'papr'; say 'small', 'paper' or give lists"),
+        ({"grid": "papr"}, "unknown grid 'papr'; say 'paper' or 'small', or give lists"),
         ({"grid": {"q": [0.5]}, "approaches": ["gce", "log"]}, "option"),
         ({"criterion": "acuracy"}, "did you mean 'accuracy'?"),
         ({"average": 300}, "average must lie between 1 and the 250 epochs, not 300"),
         ({"reference": "lgo"}, "unknown approach 'lgo'; did you mean 'log'?"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1, not 0"),
+        ({"patience": 0}, "patience must be a whole number of at least 1, not 0"),
+        ({"class_weight": {11: 2.0}}, "class_weight names an unknown class 11"),
         ({"level": 5}, "level must lie between 0 and 1, not 5"),
         ({"over": "epochs"}, "over must be 'trials' or 'rows', not 'epochs'"),
     ],
@@ -208,6 +211,40 @@ def test_bad_requests_fail_before_training(
     with pytest.raises(ValueError) as error:
         compare(digits()[0], sets[0], **told)
     assert sentence in str(error.value)
+
+
+def test_early_stopping_chooses_the_epochs_of_each_approach(sets: list[ro.LabelSets]) -> None:
+    x, _, x_test, y_test = digits()
+    told: dict[str, Any] = {"grid": {"learning_rate": [0.3]}, "epochs": 60, "trials": 2}
+    told |= {"approaches": ["log", "cce"], "test": (x_test, y_test)}
+    found = compare(x, sets[0], early_stopping=True, patience=3, **told)
+    assert found.facts["early stopping"] == "after 3 epochs without a better accuracy"
+    for row in found.rows:
+        assert row.curve is not None
+        last = int(row.curve.epochs[-1])
+        assert 1 <= last < 60
+        alone = compare(x, sets[0], **{**told, "approaches": [row.approach], "epochs": last})
+        assert alone[row.approach].trials == row.trials
+
+
+def test_classes_weigh_as_in_the_classifier() -> None:
+    x, _, x_test, y_test = digits()
+    weights = {3: 0.0, 8: 5.0}
+    told: dict[str, Any] = {"grid": None, "epochs": 10, "trials": 1, "test": (x_test, y_test)}
+    known = ro.LabelSets.from_labels(digits()[1], 10)
+    found = compare(x, known, approaches=["log"], class_weight=weights, **told)
+    clf = ro.RuleOutClassifier(epochs=10, class_weight=weights, random_state=0).fit(x, known)
+    assert found["log"].score == pytest.approx(clf.score(x_test, y_test))
+    assert found["log"].score < compare(x, known, approaches=["log"], **told)["log"].score
+    assert found.facts["class weight"] == "{3: 0.0, 8: 5.0}"
+
+
+def test_a_grid_over_batch_sizes_and_models(sets: list[ro.LabelSets], tmp_path: Path) -> None:
+    grid = {"model.hidden": [3, (30, 20)], "batch_size": [32, 400], "learning_rate": 0.03}
+    told: dict[str, Any] = {"grid": grid, "model": "mlp", "epochs": 4, "judge": "folds"}
+    found = compare(digits()[0][:300], sets[0][:300], approaches=["log", "exp"], **told)
+    assert found["log"].configuration["batch_size"] in (32, 400)
+    assert "model.hidden" in found.write(tmp_path).read_text()
 
 
 def test_other_errors_are_not_taken_for_divergence(sets: list[ro.LabelSets]) -> None:

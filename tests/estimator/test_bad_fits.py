@@ -301,7 +301,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "grid",
         lambda: _fit(grid="papr"),
-        "grid is 'papr'; say 'paper', or give a dictionary of lists",
+        "unknown grid 'papr'; say 'paper' or 'small', or give lists of values",
     ),
     (
         "empty grid",

@@ -13,9 +13,9 @@ from estimator.small import NAMES, X, Y, classifier
 from scipy.sparse import csr_matrix
 
 import ruleout as ro
-from ruleout.estimator.inputs import class_shares
 from ruleout.theory import answer_outcomes
 from ruleout.training import Trial, fit_grid
+from ruleout.training.class_weights import class_shares
 
 
 def answered(rows: Any, rounds: int = 2, seed: int = 0, classes: Any = 10) -> ro.Answers:

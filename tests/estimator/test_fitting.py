@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from torch import nn
 
 import ruleout as ro
 from ruleout.estimator import RuleOutClassifier
-from ruleout.estimator.inputs import class_shares
-from ruleout.training import Trial, fit_grid
+from ruleout.training import EpochEnd, Trial, fit_grid
+from ruleout.training.class_weights import class_shares
 
 GRID = {"learning_rate": [1e-5, 0.1, 0.01]}
 
@@ -126,6 +127,37 @@ def test_options_of_the_loss_are_chosen_too() -> None:
     assert clf.fit(X, SETS).configuration_["q"] in (0.3, 0.9)
     alone = classifier(approach="gce", approach_options={"q": 0.5}).fit(X, SETS)
     assert alone.configuration_["q"] == 0.5
+
+
+def test_batch_size_and_model_are_chosen_too(tmp_path: Path) -> None:
+    grid = {"batch_size": [30, 300], "model.hidden": [3, (20, 20)], "learning_rate": 0.03}
+    clf = classifier(model="mlp", grid=grid, epochs=8).fit(X, SETS)
+    assert clf.configuration_["batch_size"] == 30
+    told = {"hidden": clf.configuration_["model.hidden"], "learning_rate": 0.03, "epochs": 8}
+    plain = classifier(model="mlp", batch_size=30, **told).fit(X, SETS)
+    assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
+    assert clf.search_["model.hidden"].tolist() == ["3", "(20, 20)"] * 2
+    clf.save(tmp_path / "model")
+    again = ro.load(tmp_path / "model")
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert_array_equal(again.partial_fit(X, SETS).n_iter_, clf.n_iter_ + 1)
+
+
+def test_a_callback_stops_the_search_and_the_refit_takes_as_many_epochs() -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def enough(end: EpochEnd) -> None:
+        seen.append((end.epoch, "held out/accuracy" in end.history))
+        if end.epoch == 2:
+            end.stop()
+
+    clf = classifier(grid=GRID).fit(X, SETS, callback=enough)
+    assert seen == [(1, True), (2, True), (1, False), (2, False)]
+    plain = classifier(grid=GRID, epochs=2).fit(X, SETS)
+    assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
+    assert (clf.n_iter_, clf.criterion_) == (2, plain.criterion_)
+    alone = classifier().fit(X, SETS, callback=enough)
+    assert (alone.n_iter_, alone.history_["epoch"].tolist()) == (2, [1, 2])
 
 
 def test_the_one_standard_error_rule_takes_more_decay() -> None:

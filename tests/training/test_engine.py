@@ -14,7 +14,15 @@ import torch
 from torch import nn
 
 import ruleout as ro
-from ruleout.training import PAPER_GRID, Stopping, Trial, Watch, configurations, fit_grid
+from ruleout.training import (
+    PAPER_GRID,
+    EpochEnd,
+    Stopping,
+    Trial,
+    Watch,
+    configurations,
+    fit_grid,
+)
 from ruleout.training.batches import order
 from ruleout.training.stack import Block
 
@@ -474,3 +482,42 @@ def test_the_record_names_device_precision_and_versions(digits: Any) -> None:
     assert (record["device"], record["precision"], record["stack"]) == ("cpu", "float32", [1, 1])
     assert set(record["versions"]) == {"ruleout", "torch", "python"}
     assert record["seconds"] > 0
+
+
+def test_a_callback_sees_every_kept_epoch_of_every_stack(digits: Any) -> None:
+    x, y, sets = digits
+    seen: list[EpochEnd] = []
+    watch = {"train": Watch(y)}
+    fit = fit_grid(
+        x, sets, grid=GRID, epochs=5, every=2, stack=2, watch=watch, callback=seen.append
+    )
+    assert same(fit, fit_grid(x, sets, grid=GRID, epochs=5, every=2, stack=2, watch=watch))
+    assert [end.epoch for end in seen] == [2, 4, 5] * 2
+    assert [end.configurations for end in (seen[0], seen[-1])] == [
+        fit.configurations[:2],
+        fit.configurations[2:],
+    ]
+    for name, values in fit.history.items():
+        np.testing.assert_array_equal(seen[1].history[name], values[:, :2, :2])
+    error = fit.errors["train/accuracy"]
+    np.testing.assert_array_equal(seen[-1].errors["train/accuracy"], error[:, 2:])
+
+
+def test_a_callback_can_stop_a_stack(digits: Any, tmp_path: Path) -> None:
+    x, _, sets = digits
+
+    def enough(end: EpochEnd) -> None:
+        if end.epoch == 3 and end.configurations[0]["learning_rate"] == 1e-2:
+            end.stop()
+
+    options: dict[str, Any] = {"grid": GRID, "stack": 2, "checkpoint": tmp_path / "run"}
+    for _ in range(2):  # the second time from a checkpoint, which holds no callback
+        fit = fit_grid(x, sets, epochs=5, callback=enough, **options)
+        assert fit.stopped.tolist() == [[3, 3, 5, 5]]
+        assert np.isnan(fit.history["loss"][0, :2, 3:]).all()
+        assert (fit.state, fit.record["stopped_by"]) == (None, "callback")
+    short = fit_grid(x, sets, grid=GRID, stack=2, epochs=3)
+    for name, value in short.weights.items():
+        assert torch.equal(value[:, :2], fit.weights[name][:, :2])
+    whole = fit_grid(x, sets, epochs=5, **options)  # without it the run goes on
+    assert same(whole, fit_grid(x, sets, grid=GRID, stack=2, epochs=5))

@@ -55,6 +55,7 @@ def compare(
     criterion: Annotated[
         str, typer.Option(help="What chooses: accuracy, consistency or risk.")
     ] = "accuracy",
+    early_stopping: options.EarlyStopping = False,
     holm: Annotated[
         bool, typer.Option("--holm", help="Correct the marks for the number of tests, by Holm.")
     ] = False,
@@ -76,7 +77,8 @@ def compare(
     named = parse_names(approaches) if approaches else None
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
-    told |= {"holm": holm, "seed": seed, "device": device, "precision": precision}
+    told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
+    told |= {"device": device, "precision": precision}
     _print(_run(table, _share(judge), told), table, out)
 
 

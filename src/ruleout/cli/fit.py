@@ -51,9 +51,7 @@ def fit(
     rule: Annotated[
         str, typer.Option(help="best, or one-standard-error: the simplest near the best.")
     ] = "best",
-    early_stopping: Annotated[
-        bool, typer.Option("--early-stopping", help="Choose the number of epochs, too.")
-    ] = False,
+    early_stopping: options.EarlyStopping = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
     device: options.Device = "cpu",
     precision: options.Precision = "float32",

@@ -110,4 +110,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that rule
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Precision = Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")]
 SeedOfTable = Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")]
+EarlyStopping = Annotated[
+    bool, typer.Option("--early-stopping", help="Choose the number of epochs, too.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

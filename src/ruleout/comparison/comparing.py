@@ -23,19 +23,14 @@ from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.selection import Criterion, DivergedError, Rule, refit_chosen, search
 from ruleout.selection import criterion as find_criterion
-from ruleout.training import GridFit, Trial, configurations
-from ruleout.training.grids import Configuration, Grid
+from ruleout.training import SMALL_GRID, GridFit, Trial, configurations
+from ruleout.training.class_weights import weigh_rows
+from ruleout.training.grids import Configuration, Grid, set_apart
 from ruleout.training.nets import warn_of_clpl
 from ruleout.training.validation import check_counts, check_features
 
 #: Called with the share of the work that is done, and the approach at work.
 Progress: TypeAlias = Callable[[float, str], None]
-
-#: Eight configurations that suit most approaches on features of about unit scale.
-SMALL_GRID: Mapping[str, tuple[float, ...]] = {
-    "learning_rate": (1e-1, 1e-2, 1e-3, 1e-4),
-    "weight_decay": (1e-3, 1e-5),
-}
 
 
 def compare(
@@ -58,6 +53,9 @@ def compare(
     holm: bool = False,
     average: int = 1,
     epochs: int = 250,
+    early_stopping: bool = False,
+    patience: int = 10,
+    class_weight: Mapping[Any, float] | str | None = None,
     every: int | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
@@ -109,6 +107,12 @@ def compare(
         When a difference is marked, and whether p-values are corrected for their number first.
     average
         Average true-label scores, and the criterion, over the last so many epochs.
+    early_stopping, patience
+        Also choose the number of epochs of each approach: a configuration stops after `patience`
+        epochs without a better criterion on the rows that choose.
+    class_weight
+        A dictionary from class to weight, or ``"balanced"``, as for
+        :class:`~ruleout.RuleOutClassifier`. Rows that choose or judge count alike.
     every
         Keep learning curves of every so many epochs; None: about fifty points.
     progress
@@ -135,7 +139,7 @@ def compare(
     known = {one.name for one in chosen}  # a user's own name is not in the table
     ours = [name if name in known else find_approach(name).name for name in named]
     chooses, judges = _criterion(criterion), _criterion(score)
-    check_counts(epochs=epochs)
+    check_counts(epochs=epochs, patience=patience)
     if not 1 <= average <= epochs:
         told = f"the {epochs} epochs, not {brief(average)}"
         raise ValueError(f"average must lie between 1 and {told}")
@@ -144,13 +148,20 @@ def compare(
     if over not in (None, "trials", "rows"):
         raise ValueError(f"over must be 'trials' or 'rows', not {brief(over)}")
     judging = plan(x, sets, trials=trials, test=test, judge=judge, score=judges, seed=seed)
+    more: dict[str, Any] = {}
+    if early_stopping:
+        more["early stopping"] = f"after {patience} epochs without a better {chooses.name}"
+    if class_weight is not None:
+        more["class weight"] = str(class_weight)
+        judging = replace(judging, trials=[_weighted(t, class_weight) for t in judging.trials])
     if model != "linear" and any(one.name.startswith("clpl") for one in chosen):
         shape = tuple(options.get("shape") or x.shape[1:])
         made = build(model, shape, 2, seed=0, **(options.get("model_options") or {}))
         warn_of_clpl(made, stacklevel=2)
     options |= {"model": model, "epochs": epochs, "seed": seed}
     options |= {"device": device, "precision": precision}
-    choosing = {"criterion": chooses, "share": share, "rule": rule}
+    choosing: dict[str, Any] = {"criterion": chooses, "share": share, "rule": rule}
+    choosing |= {"patience": patience} if early_stopping else {}
     ahead = None if progress is None else _ahead(chosen, judging, len(configs), progress)
     every = every or -(-epochs // 50)
     runner = _Runner(x, judging, configs, average, every, ahead, choosing, options)
@@ -175,7 +186,7 @@ def compare(
     return Comparison(
         rows=marked,
         method=method,
-        facts=runner.facts(best, time.perf_counter() - began),
+        facts=runner.facts(best, time.perf_counter() - began) | more,
         classes=judging.trials[0].sets.classes,
         sizes=_sizes(sets),
         pictures=None if best is None else look(x, judging, best[1], best[0].approach),
@@ -195,15 +206,18 @@ def _approaches(names: Sequence[str | Approach] | None) -> list[Approach]:
 
 def _configurations(grid: Grid | None, approaches: Sequence[Approach]) -> list[Configuration]:
     """Return the configurations; raises where an approach lacks an option that they set."""
-    if isinstance(grid, str) and grid == "small":
-        grid = SMALL_GRID
-    elif isinstance(grid, str) and grid != "paper":
-        raise ValueError(f"unknown grid {brief(grid)}; say 'small', 'paper' or give lists")
     found = configurations(grid)
-    options = {name: value for name, value in found[0].items() if name not in SMALL_GRID}
-    for one in approaches if options else ():
-        one.with_options(**options)
+    rest = {n: v for n, v in found[0].items() if n not in SMALL_GRID and not set_apart(n)}
+    for one in approaches if rest else ():
+        one.with_options(**rest)
     return found
+
+
+def _weighted(trial: Trial, class_weight: Any) -> Trial:
+    """Weigh the rows of a trial as their classes; those that weigh nothing are left out."""
+    sets = trial.sets
+    weight = weigh_rows(sets, sets.classes, class_weight, trial.weight, trial.rate)
+    return replace(trial, weight=weight).part(np.flatnonzero(weight))
 
 
 def _criterion(name: str | Criterion) -> Criterion:
@@ -259,7 +273,7 @@ class _Runner:
                 grid=self.grid,
                 per_trial=self.judging.kind == "folds",  # or a row would choose where it judges
                 average=self.average,
-                every=self.training["epochs"],
+                every=1 if "patience" in self.choosing else self.training["epochs"],
                 tail=self.average,
                 refit=False,
                 progress=told[0],
@@ -279,7 +293,7 @@ class _Runner:
             every=self.every,
             tail=self.average,
             progress=told[1],
-            **self.training,
+            **{**self.training, "epochs": found.epochs},
         )
         estimate, error = found.estimate
         tried, most = found.grid.configurations, Counter(found.chosen.tolist()).most_common(1)[0][0]

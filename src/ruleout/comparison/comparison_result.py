@@ -397,7 +397,7 @@ def _chosen(name: str, rows: list[Row]) -> list[str]:
     """Show one setting of each row; where its trials chose differently, with a +."""
     found = iter(numbers([row.configuration[name] for row in rows if name in row.configuration]))
     return [
-        next(found) + "+" * (len({one[name] for one in row.configurations}) > 1)
+        next(found) + "+" * (len({str(one[name]) for one in row.configurations}) > 1)
         if name in row.configuration
         else MISSING
         for row in rows

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from math import prod
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -40,9 +40,17 @@ from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, search
-from ruleout.training import PAPER_GRID, GridFit, State, configurations, estimate_seconds, fit_grid
+from ruleout.training import (
+    Callback,
+    GridFit,
+    State,
+    configurations,
+    estimate_seconds,
+    fit_grid,
+)
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
+from ruleout.training.grids import groups, named_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
 
@@ -244,6 +252,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         *,
         progress: Progress | None = None,
         expect: Callable[[float], None] | None = None,
+        callback: Callback | None = None,
     ) -> Self:
         """Train on what was ruled out.
 
@@ -263,6 +272,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             Called after every epoch with what is being trained, epochs done, and epochs in all.
         expect
             Called before training with about how many seconds it will take, at most.
+        callback
+            Called after every epoch with where all models stand, which it can also stop: see
+            :class:`~ruleout.training.EpochEnd`. Where a grid is searched, its histories hold the
+            criterion on the rows held out, such as ``"held out/accuracy"``; those of the final
+            training, which takes as many epochs, do not.
         """
         data = self._training_data(X, y, sample_weight, reset=True)
         options = self._engine_options(X, data)
@@ -274,7 +288,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             expect(1.25 * seconds if choosing else seconds)  # judging, and training the choice
         tell = progress or (_print_tenths() if self.verbose else None)
-        options["progress"] = _stages(tell, len(options["grid"]) if choosing else 0)
+        options["callback"] = callback
+        if choosing:
+            choosing["refit_progress"] = _stage(tell, "training the choice on all rows")
+            options["progress"] = _stage(tell, f"searching {len(options['grid'])} configurations")
+        else:
+            options["progress"] = _stage(tell, "training")
         found = search(data.x, [data.trial], **choosing, **options) if choosing else None
         final = fit_grid(data.x, [data.trial], **options) if found is None else found.final
         assert final is not None
@@ -309,7 +328,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             state = TrainingState(_seed(self.random_state), 0, self.optimizer, None)
         else:
             state, own = self._state, deepcopy(self.module_)
-            options |= {"model": lambda *_: own, "model_options": None}
+            options |= {"model": lambda *_, **__: own, "model_options": None}
         if state.engine is not None and state.optimizer == options["optimizer"]:
             options["start"] = replace(state.engine, epochs=0)  # every call has an order of its own
         tuned = not first and self.grid is not None
@@ -335,8 +354,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Keep a trained model; what was judged before no longer holds."""
         self.module_, self._state, self.record_ = module, state, fit.record
         self.configuration_ = dict(fit.configurations[0])
-        self.history_ = {"epoch": fit.epochs, "loss": fit.history["loss"][0, 0]}
-        self.n_iter_ = int(fit.epochs[-1])
+        self.n_iter_ = int(fit.stopped[0, 0])
+        kept = fit.epochs <= self.n_iter_
+        self.history_ = {"epoch": fit.epochs[kept], "loss": fit.history["loss"][0, 0, kept]}
         for name in ("criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
 
@@ -346,7 +366,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if not np.isfinite(self.criterion_.standard_error):
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
             warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
-        tried = {n: np.array([one[n] for one in grid.configurations]) for n in found.configuration}
+        tried = {n: _column([one[n] for one in grid.configurations]) for n in found.configuration}
         self.search_ = tried | {
             "estimate": found.estimates[0],
             "standard_error": found.errors[0],
@@ -443,18 +463,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if convex:
             warn_of_clpl(module, outside())
 
-    def _model_options(self) -> dict[str, Any]:
+    def _model_options(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the options of the model, less those that a grid chooses but for the `chosen`."""
         options = dict(self.model_options or {})
         if self.hidden is not None:
             options["hidden"] = tuple(_whole("hidden", width) for width in np.ravel(self.hidden))
-        if isinstance(self.model, str) and self.model in MODELS:
-            known = list(inspect.signature(MODELS[self.model]).parameters)[2:]
-            for name in options:
-                if name not in known:
-                    say = f"its options are {', '.join(known)}" if known else "it has none"
-                    if name == "hidden":
-                        say = "hidden layers belong to model='mlp'"
-                    raise InputError(f"model {self.model!r} has no option {brief(name)}", say)
+        if chosen:
+            ((_, told),) = groups([dict(chosen)], 1, options)
+            options = told["model_options"]
         return options
 
     def _epochs(self, n: int) -> int:
@@ -482,13 +498,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         base, grid = self._base(), self.grid
         if grid is None:
             return [base]
-        if isinstance(grid, str) and grid == "paper":
-            return configurations({**base, **PAPER_GRID})
+        if isinstance(grid, str):
+            grid = named_grid(grid)
         if isinstance(grid, Mapping):
             return configurations({**base, **grid})
         if isinstance(grid, (list, tuple)) and all(isinstance(one, Mapping) for one in grid):
             return configurations([{**base, **one} for one in grid])
-        raise InputError(f"grid is {brief(grid)}", "say 'paper', or give a dictionary of lists")
+        say = "say 'paper' or 'small', or give a dictionary of lists"
+        raise InputError(f"grid is {brief(grid)}", say)
 
     def _choosing(self) -> dict[str, Any] | None:
         """Return how rows held out choose, or None where there is nothing to choose."""
@@ -634,6 +651,12 @@ def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
         raise InputError(problem, f"return one logit per class, (2, {k})")
 
 
+def _column(values: list[Any]) -> NDArray[Any]:
+    """Return an array of settings; widths of hidden layers and the like as text."""
+    plain = all(isinstance(value, (Real, str)) for value in values)
+    return np.array(values if plain else [str(value) for value in values])
+
+
 def _trained(fit: GridFit) -> nn.Module:
     """Return the one model of a fit, in the precision it was trained in; raise if it is lost."""
     weights = {name: value[0, 0].clone() for name, value in fit.weights.items()}
@@ -648,23 +671,8 @@ def _trained(fit: GridFit) -> nn.Module:
     return module.eval()
 
 
-def _stages(tell: Progress | None, searched: int) -> Callable[[int, int], None] | None:
-    """Name the stages of a search, whose training starts anew for the refit."""
-    if tell is None:
-        return None
-    names = ["training"]
-    if searched:
-        names = [f"searching {searched} configurations", "training the choice on all rows"]
-    last = 0
-
-    def call(done: int, total: int) -> None:
-        nonlocal last
-        if done <= last and len(names) > 1:
-            names.pop(0)
-        last = done
-        tell(names[0], done, total)
-
-    return call
+def _stage(tell: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    return None if tell is None else partial(tell, name)
 
 
 def _print_tenths() -> Progress:

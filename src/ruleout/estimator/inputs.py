@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from ruleout.labels import Answers, LabelSets
-from ruleout.labels.bits import chunks
 from ruleout.labels.classes import plain, shown, unknown
-from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.errors import InputError, nearest
 from ruleout.training import Trial
+from ruleout.training.class_weights import weigh_rows
 from ruleout.training.validation import first_not_finite
 
 Array = NDArray[np.float64]
@@ -34,21 +34,13 @@ class TrainingData(NamedTuple):
         return Trial(self.sets, weight=self.weight, rate=self.rate)
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Weigh rows; leave out those that weigh nothing, and where answers teach, without one.
-
-        A class weighs what a dictionary says (1 where it is missing), or 1 / (k · its share) where
-        balanced. A row weighs the mean of the classes it may still be.
-        """
+        """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
         sets, weight = self.sets, None
         if sample_weight is not None:
             weight = _checked_weights(sample_weight, len(sets))
         if class_weight is not None:
-            own = _of_classes(self, class_weight, weight)
-            total = [sets[piece].candidates @ own for piece in chunks(*sets.shape)]
-            mean = np.concatenate(total) / (sets.shape[1] - sets.sizes)
-            weight = mean if weight is None else mean * weight
-            if not weight.any():
-                raise InputError("every row weighs zero", "give some class a weight above zero")
+            names = self.classes.tolist()
+            weight = weigh_rows(sets, names, class_weight, weight, self.rate)
         keep = np.ones(len(sets), np.bool_) if weight is None else weight > 0
         if self.rate is not None:
             keep &= sets.sizes > 0
@@ -224,45 +216,3 @@ def _checked_weights(sample_weight: Any, n: int) -> Array:
     if not weight.any():
         raise InputError("every sample_weight is zero", "give at least one row a weight")
     return weight
-
-
-def _of_classes(data: TrainingData, class_weight: Any, given: Array | None) -> Array:
-    names, k = data.classes.tolist(), len(data.classes)
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return 1 / (k * class_shares(data.sets, given, data.rate))
-    if not isinstance(class_weight, Mapping):
-        say = "give a dictionary, 'balanced' or None"
-        raise InputError(f"class_weight is {brief(class_weight)}", say)
-    for name, value in class_weight.items():
-        if name not in names:
-            say = nearest(name, names, f"the classes are {shown(names)}")
-            raise InputError(f"class_weight names an unknown class {brief(name)}", say)
-        if not isinstance(value, (int, float)) or not 0 <= value < np.inf:
-            problem = f"class_weight of {brief(name)} is {brief(value)}"
-            raise InputError(problem, "give numbers, zero or above")
-    return np.array([class_weight.get(name, 1.0) for name in names], np.float64)
-
-
-def class_shares(sets: LabelSets, weight: Array | None = None, rate: Array | None = None) -> Array:
-    r"""Estimate how frequent each class is, from what was ruled out.
-
-    .. math:: \hat\pi_c = \frac1n \sum_i \Bigl(1 - \frac{k-1}{s_i} 1(c \in \bar Y_i)\Bigr),
-
-    without bias where sets are drawn uniformly, and exact for ordinary labels. With the rates q of
-    answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`. A share below its own standard
-    error, also a negative one, counts as that error; of ordinary labels none is.
-    """
-    n, k = sets.shape
-    given = (np.ones(n) if weight is None else weight) * (sets.sizes > 0)
-    scale = (k - 1) / np.maximum(sets.sizes, 1) if rate is None else 1 / (1 - rate)
-    total, square, cross = np.zeros(k), np.zeros(k), np.zeros(k)
-    for piece in chunks(n, k):
-        part, own = sets[piece], given[piece]
-        values = 1 - part.excluded * scale[piece][:, None]
-        total += own @ values
-        square += np.square(own) @ np.square(values)
-        cross += np.square(own) @ values
-    shares = total / given.sum()
-    spread = square - 2 * shares * cross + np.square(shares) * np.square(given).sum()
-    errors = np.sqrt(np.maximum(spread, 0)) / given.sum()
-    return np.asarray(np.maximum(np.maximum(shares, errors), np.finfo(float).tiny))

@@ -274,7 +274,7 @@ def load(
     good = 0 < len(shape) < 9 and all(type(side) is int and side > 0 for side in shape)
     if not good or prod(shape) != card["features"]:
         _wrong(file, "shape")
-    module = _untrained(clf, shape, file)
+    module = _untrained(clf, shape, card["configuration"], file)
     told = card["weights"]
     if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
         _wrong(file, "weights")
@@ -364,14 +364,16 @@ def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) ->
     return clf
 
 
-def _untrained(clf: RuleOutClassifier, shape: tuple[int, ...], file: Path) -> nn.Module:
+def _untrained(
+    clf: RuleOutClassifier, shape: tuple[int, ...], chosen: Mapping[str, Any], file: Path
+) -> nn.Module:
     """Build the module: one of ours without memory, so that a lie about its size costs nothing."""
     k = len(clf.classes_)
     if not isinstance(clf.model, str):
-        return build(clf.model, shape, k, seed=0, **clf._model_options())
+        return build(clf.model, shape, k, seed=0, **clf._model_options(chosen))
     try:
-        options = clf._model_options()
-        if clf.model not in MODELS or len(options.get("hidden", ())) > _WIDTHS:
+        options = clf._model_options(chosen)
+        if clf.model not in MODELS or np.size(options.get("hidden", ())) > _WIDTHS:
             raise ValueError
         with torch.device("meta"):
             return build(clf.model, shape, k, seed=0, **options)

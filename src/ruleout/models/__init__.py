@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from inspect import signature
 from itertools import pairwise
 from math import prod
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ruleout.labels.errors import check_known
+from ruleout.labels.errors import InputError, brief, check_known
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 
@@ -21,9 +23,12 @@ def linear(shape: tuple[int, ...], classes: int) -> nn.Module:
     return mlp(shape, classes, hidden=())
 
 
-def mlp(shape: tuple[int, ...], classes: int, *, hidden: Sequence[int] = (500,)) -> nn.Module:
+def mlp(shape: tuple[int, ...], classes: int, *, hidden: int | Sequence[int] = (500,)) -> nn.Module:
     """Multilayer perceptron, by default d–500–k as in the paper: ReLU, no batch norm."""
-    widths = [prod(shape), *hidden]
+    own: list[Any] = list(hidden) if isinstance(hidden, Iterable) else [hidden]
+    if not all(isinstance(width, Integral) and int(width) > 0 for width in own):
+        raise InputError(f"hidden is {brief(hidden)}", "give whole numbers of at least 1")
+    widths = [prod(shape), *own]
     layers: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []
     for narrow, wide in pairwise(widths):
         layers += [nn.Linear(narrow, wide), nn.ReLU()]
@@ -175,6 +180,7 @@ def build(
     """
     if isinstance(model, str):
         check_known("model", model, MODELS)
+        _check_options(model, options)
         model = MODELS[model]
     if isinstance(model, nn.Module):
         if options:
@@ -184,3 +190,12 @@ def build(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return model(dimensions, classes, **options)
+
+
+def _check_options(model: str, options: Iterable[str]) -> None:
+    known = list(signature(MODELS[model]).parameters)[2:]
+    for name in options:
+        if name not in known:
+            say = f"its options are {', '.join(known)}" if known else "it has none"
+            say = "hidden layers belong to model='mlp'" if name == "hidden" else say
+            raise InputError(f"model {model!r} has no option {brief(name)}", say)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -248,6 +248,12 @@ class Search:
         mean = float(self.estimates[trials, self.chosen].mean())
         return mean, float(np.sqrt(np.square(errors).sum()) / len(errors))
 
+    @property
+    def epochs(self) -> int:
+        """For how many epochs the choice is to be trained: as many as it had, mean over trials."""
+        own = self.grid.stopped[np.arange(len(self.chosen)), self.chosen]
+        return max(1, round(float(own.mean())))
+
     def __repr__(self) -> str:
         mean, error = self.estimate
         return f"Search({self.configuration}, {self.criterion.name} {mean:.4f} ± {error:.4f})"
@@ -324,7 +330,7 @@ def search(
         options["checkpoint"] = Path(folder) / "grid"
     options |= {"seed": seed, "progress": progress}
     grid = fit_grid(x, kept, watch=both, stopping=stop, moments=False, **options)
-    estimates, errors = _judged(grid, name, average, stop is not None)
+    estimates, errors = _judged(grid, name, 1 if stop else average, stop is not None)
     how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
     how["configurations"] = grid.configurations
     if per_trial:
@@ -332,16 +338,13 @@ def search(
         chosen = np.array([choose(values, spread, **how) for values, spread in each])
     else:
         chosen = np.full(len(estimates), choose(estimates, errors, **how))
-    final = None
-    if refit:
-        if stop is not None:
-            own = grid.stopped[np.arange(len(chosen)), chosen]
-            options["epochs"] = max(1, round(float(own.mean())))
-        options |= {"watch": watch, "progress": refit_progress or progress}
-        if folder is not None:
-            options["checkpoint"] = Path(folder) / "refit"
-        final = refit_chosen(x, trials, chosen, grid, **options)
-    return Search(grid, judge, estimates, errors, chosen, final)
+    found = Search(grid, judge, estimates, errors, chosen, None)
+    if not refit:
+        return found
+    options |= {"epochs": found.epochs, "watch": watch, "progress": refit_progress or progress}
+    if folder is not None:
+        options["checkpoint"] = Path(folder) / "refit"
+    return replace(found, final=refit_chosen(x, trials, chosen, grid, **options))
 
 
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
@@ -351,16 +354,17 @@ def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
 
 
 def _judged(
-    grid: GridFit, name: str, average: int, stopped: bool
+    grid: GridFit, name: str, average: int, patient: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the criterion of every model and its standard error, ``[T, C]`` each."""
+    """Return the criterion of every model and its standard error, ``[T, C]`` each.
+
+    It is read where a model stopped, averaged over the last so many kept epochs.
+    """
     values, errors = grid.history[name], grid.errors[name]
-    if stopped:
-        place = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
-        estimate = np.take_along_axis(values, place, -1)[..., 0]
-        return estimate, np.take_along_axis(errors, place, -1)[..., 0]
-    estimate = np.where(grid.diverged > 0, np.nan, values[..., -average:].mean(-1))
-    return estimate, errors[..., -average:].mean(-1)
+    last = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
+    places = np.maximum(last - np.arange(min(average, values.shape[-1]))[::-1], 0)
+    estimate, error = (np.take_along_axis(kept, places, -1).mean(-1) for kept in (values, errors))
+    return np.where((grid.diverged > 0) & ~patient, np.nan, estimate), error
 
 
 def refit_chosen(

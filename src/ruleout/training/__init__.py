@@ -4,9 +4,9 @@ from ruleout.training.batches import Trial
 from ruleout.training.device import PRECISIONS
 from ruleout.training.engine import Progress, estimate_seconds, fit_grid
 from ruleout.training.grid_fit import GridFit, State, fingerprint
-from ruleout.training.grids import PAPER_GRID, configurations
+from ruleout.training.grids import PAPER_GRID, SMALL_GRID, configurations
 from ruleout.training.optimizers import OPTIMIZERS, SCHEDULES, OptimizerKind, register_optimizer
-from ruleout.training.stack import Stopping
+from ruleout.training.stack import Callback, EpochEnd, Stopping
 from ruleout.training.watches import Watch, hits
 
 __all__ = [
@@ -14,6 +14,9 @@ __all__ = [
     "PAPER_GRID",
     "PRECISIONS",
     "SCHEDULES",
+    "SMALL_GRID",
+    "Callback",
+    "EpochEnd",
     "GridFit",
     "OptimizerKind",
     "Progress",

@@ -6,6 +6,7 @@ import gc
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,12 +22,21 @@ from ruleout.models import build
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
-from ruleout.training.grid_fit import GridFit, State, run_record
-from ruleout.training.grids import Grid, check_names, configurations, loss_options
+from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
+from ruleout.training.grids import (
+    Configuration,
+    Grid,
+    check_names,
+    configurations,
+    groups,
+    loss_options,
+    set_apart,
+)
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.stack import (
     Block,
+    Callback,
     Plan,
     Run,
     Stack,
@@ -78,6 +88,7 @@ def fit_grid(
     start: GridFit | State | None = None,
     moments: bool = True,
     progress: Progress | None = None,
+    callback: Callback | None = None,
 ) -> GridFit:
     """Train a grid of configurations for several trials, all models stacked in one program.
 
@@ -97,8 +108,9 @@ def fit_grid(
         `torch.func` where that pays, else trained one after another. A last batch of a single row
         is left out where the model has batch norm.
     grid
-        ``"paper"``, or values for ``learning_rate``, ``weight_decay`` and options of the loss: see
-        :func:`~ruleout.training.configurations`.
+        ``"paper"``, or values for ``learning_rate``, ``weight_decay``, ``batch_size``, options of
+        the model (``model.hidden``) and of the loss: see :func:`~ruleout.training.configurations`.
+        Batch sizes and models train one after another.
     epochs, batch_size, optimizer
         The paper: 250, 256, ``"adam"`` (weight decay inside the gradient); also ``"adamw"``,
         ``"sgd"``, and those of :func:`~ruleout.training.register_optimizer`.
@@ -135,6 +147,9 @@ def fit_grid(
         have followed. `moments` keeps what another fit needs for that; never with `stopping`.
     progress
         Called after every epoch with (epochs done, epochs in all), summed over stacks.
+    callback
+        Called after every kept epoch of every stack with an :class:`~ruleout.training.EpochEnd`:
+        the histories so far, and a way to stop.
 
     Examples
     --------
@@ -149,13 +164,16 @@ def fit_grid(
     >>> fit.history["test/accuracy"].shape
     (1, 2, 3)
     """
+    told = dict(locals())
     began = time.perf_counter()
+    configs = configurations(grid)
+    if any(map(set_apart, configs[0])):
+        return _fit_groups(configs, told)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed)
     row = find_approach(approach)
     if trials[0].rate is not None:
         row.check_rate()
-    configs = configurations(grid)
     dtype, compute, tf32 = find_precision(precision)
     numbers = Numbers(find_device(device, precision), dtype, compute)
     check_names(row, configs[0])
@@ -194,7 +212,7 @@ def fit_grid(
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if isinstance(start, GridFit) else start, moments and stopping is None,
-            least, drop_last, pace, clip,
+            least, drop_last, pace, clip, callback,
         )  # fmt: skip
         if start is not None:
             check_start(run)
@@ -210,6 +228,27 @@ def fit_grid(
     return _collect(run, done, record, fresh)
 
 
+def _fit_groups(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
+    """Train what cannot be stacked one after another; `told` is all that `fit_grid` was."""
+    found, parts = [], groups(grid, told["batch_size"], told["model_options"])
+    if len(parts) > 1 and told["start"] is not None:
+        raise ValueError("start goes on with one batch size and one model; the grid asks for more")
+    shape = tuple(told["shape"] or check_features(told["x"]).shape[1:])
+    for _, own in parts:  # raises for options that the model cannot take
+        build(told["model"], shape, 2, seed=0, **own["model_options"])
+    for place, (places, own) in enumerate(parts):
+        if told["checkpoint"] is not None:
+            own["checkpoint"] = Path(told["checkpoint"]) / f"group-{place}"
+        if told["progress"] is not None:
+            own["progress"] = partial(_part, told["progress"], place, len(parts))
+        found.append((places, fit_grid(**{**told, **own})))
+    return merge(grid, found)
+
+
+def _part(progress: Progress, place: int, parts: int, done: int, total: int) -> None:
+    progress(place * total + done, parts * total)
+
+
 def _train(
     run: Run, planned: Plan, saved: Checkpoint | None, progress: Progress | None
 ) -> list[tuple[Block, Trained]]:
@@ -217,13 +256,23 @@ def _train(
     todo = list(planned.blocks)
     done: list[tuple[Block, Trained]] = []
 
-    def tell(epoch: int) -> None:
-        if progress is not None:
-            progress(len(done) * run.epochs + epoch, (len(done) + len(todo)) * run.epochs)
+    def train(block: Block) -> Trained:
+        stack = Stack(run, block.trials, block.models)
+        if saved is not None:
+            saved.restore(block, stack)
+            stack.call()  # which is no part of a checkpoint, and may have stopped it there
+        while not stack.finished:
+            stack.run_epoch()
+            if saved is not None:
+                saved.save(block, stack, now=stack.finished)
+            if progress is not None:
+                past, blocks = len(done) * run.epochs, len(done) + len(todo)
+                progress(past + stack.epoch, blocks * run.epochs)
+        return stack.trained()
 
     while todo:
         try:
-            trained = _train_block(run, todo[0], saved, tell)
+            trained = train(todo[0])
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error) or not halves(todo[0]):
                 raise
@@ -241,20 +290,6 @@ def _train(
         else:
             done.append((todo.pop(0), trained))
     return done
-
-
-def _train_block(
-    run: Run, block: Block, saved: Checkpoint | None, tell: Callable[[int], object]
-) -> Trained:
-    stack = Stack(run, block.trials, block.models)
-    if saved is not None:
-        saved.restore(block, stack)
-    while not stack.finished:
-        stack.run_epoch()
-        if saved is not None:
-            saved.save(block, stack, now=stack.finished)
-        tell(stack.epoch)
-    return stack.trained()
 
 
 def _collect(
@@ -276,9 +311,13 @@ def _collect(
         steps[list(block.trials)] = one.steps
         for name, values in one.history.items():  # shorter where all lost their patience
             curves[name][list(block.trials), block.models, : values.shape[-1]] = values.numpy()
+    history, errors = split_errors(curves)
     weights = {name: whole([one.weights[name] for one in trained]) for name in first.weights}
     state = None
-    if first.moments is not None:
+    stopped = whole([one.stopped for one in trained]).numpy()
+    if run.stopping is None and (stopped < run.epochs).any():
+        record["stopped_by"] = "callback"
+    elif first.moments is not None:
         moments = [
             {name: whole([(one.moments or [])[place][name] for one in trained]) for name in found}
             for place, found in enumerate(first.moments)
@@ -288,10 +327,10 @@ def _collect(
         configurations=[dict(one) for one in run.grid],
         weights=weights,
         epochs=epochs,
-        history={n: v for n, v in curves.items() if not n.endswith(" error")},
-        errors={n.removesuffix(" error"): v for n, v in curves.items() if n.endswith(" error")},
+        history=history,
+        errors=errors,
         diverged=whole([one.diverged for one in trained]).numpy(),
-        stopped=whole([one.stopped for one in trained]).numpy(),
+        stopped=stopped,
         record=record,
         fresh=fresh,
         state=state,
@@ -330,9 +369,13 @@ def estimate_seconds(
     >>> estimate_seconds(x, sets, epochs=100, roughly=True) < 10
     True
     """
+    configs = configurations(grid)
+    if any(map(set_apart, configs[0])):
+        same = {"model": model, "epochs": epochs, "seed": seed, "shape": shape, "roughly": roughly}
+        parts = [own for _, own in groups(configs, batch_size, model_options)]
+        return sum(estimate_seconds(x, sets, **{**same, **options, **own}) for own in parts)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed)
-    configs = configurations(grid)
     rows = max(len(trial.sets) for trial in trials)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     classes = len(trials[0].sets.classes)

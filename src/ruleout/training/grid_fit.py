@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,11 @@ class GridFit:
     record
         How it was trained: approach, model, optimizer, seeds, device, precision, versions, time.
     state
-        What another fit needs to go on from this one; None with `stopping` or ``moments=False``.
+        What another fit needs to go on from this one; None with `stopping` or ``moments=False``,
+        and where models differ in their batch size or options.
+    apart
+        ``[T, C]``: what makes each model, where models differ in their batch size or options; where
+        their weights differ in shape, `weights` is empty.
     """
 
     configurations: list[Configuration]
@@ -84,6 +89,7 @@ class GridFit:
     record: dict[str, Any]
     fresh: Callable[[int], nn.Module]
     state: State | None = None
+    apart: NDArray[np.object_] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,6 +99,9 @@ class GridFit:
 
     def module(self, trial: int = 0, configuration: int = 0) -> nn.Module:
         """Return one trained model, in evaluation mode, on the CPU."""
+        if self.apart is not None:
+            made: nn.Module = self.apart[trial, configuration]()
+            return made
         dtype = next(w.dtype for w in self.weights.values() if w.is_floating_point())
         module = self.fresh(trial).to(dtype)
         module.load_state_dict({name: w[trial, configuration] for name, w in self.weights.items()})
@@ -129,6 +138,7 @@ class GridFit:
             diverged=own(self.diverged),
             stopped=own(self.stopped),
             state=state,
+            apart=None if self.apart is None else own(self.apart),
         )
 
     def __repr__(self) -> str:
@@ -138,6 +148,45 @@ class GridFit:
         what = f"{self.record['approach']}, {self.record['model']}"
         sizes = f"{trials} trial{'s' * (trials != 1)} × {models} configuration{'s' * (models != 1)}"
         return f"GridFit({what}: {sizes}{lost})"
+
+
+def merge(grid: list[Configuration], parts: Sequence[tuple[list[int], GridFit]]) -> GridFit:
+    """Make one grid of those that were trained apart, each with its places in the whole."""
+    places, fits = [place for own, _ in parts for place in own], [fit for _, fit in parts]
+    order, first = np.argsort(places), fits[0]
+    told = {n: [fit.record[n] for fit in fits] for n in first.record}
+    record = {n: v[0] if all(one == v[0] for one in v) else v for n, v in told.items()}
+    record |= {"configurations": grid, "seconds": sum(told["seconds"])}
+    if len(fits) == 1:
+        return replace(first, configurations=grid, record=record)
+    record["key"] = sha256("".join(told["key"]).encode()).hexdigest()
+
+    def whole(name: str) -> Any:
+        values = [getattr(fit, name) for fit in fits]
+        if isinstance(values[0], Mapping):
+            return {n: np.concatenate([one[n] for one in values], 1)[:, order] for n in values[0]}
+        return np.concatenate(values, 1)[:, order]
+
+    shapes = [{n: w.shape[2:] for n, w in fit.weights.items()} for fit in fits]
+    alike = all(one == shapes[0] for one in shapes)
+    joined = {
+        n: torch.cat([fit.weights[n] for fit in fits], 1)[:, order] for n in shapes[0] if alike
+    }
+    apart = np.empty((first.shape[0], len(grid)), object)
+    for own, fit in parts:
+        for (trial, here), _ in np.ndenumerate(fit.diverged):
+            apart[trial, own[here]] = partial(fit.module, trial, here)
+    names = ("history", "errors", "diverged", "stopped")
+    return replace(
+        first, configurations=grid, weights=joined, record=record, state=None, apart=apart,
+        **{name: whole(name) for name in names},
+    )  # fmt: skip
+
+
+def split_errors(curves: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return histories by name, and the standard errors, which are named ``"… error"``."""
+    found = {n.removesuffix(" error"): v for n, v in curves.items() if n.endswith(" error")}
+    return {n: v for n, v in curves.items() if not n.endswith(" error")}, found
 
 
 def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ruleout.labels.errors import brief, nearest
 from ruleout.methods import Approach
+from ruleout.training.validation import check_counts
 
 Configuration: TypeAlias = dict[str, Any]
 Grid: TypeAlias = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -23,29 +24,33 @@ PAPER_GRID: Mapping[str, tuple[float, ...]] = {
     "weight_decay": tuple(10.0**power for power in range(-6, 0)),
 }
 
+#: Eight configurations that suit most approaches on features of about unit scale.
+SMALL_GRID: Mapping[str, tuple[float, ...]] = {
+    "learning_rate": (1e-1, 1e-2, 1e-3, 1e-4),
+    "weight_decay": (1e-3, 1e-5),
+}
+
+_NAMED = {"paper": PAPER_GRID, "small": SMALL_GRID}
 _DEFAULTS = {"learning_rate": 1e-3, "weight_decay": 1e-5}
 _SHORT = {"lr": "learning_rate", "eta": "learning_rate", "wd": "weight_decay", "l2": "weight_decay"}
+_MODEL = "model."  # what options of the model begin with
 _FAR = 100.0  # no learning rate above this one trains anything
 
 
 def configurations(grid: Grid | None) -> list[Configuration]:
     """Return every configuration of a grid.
 
-    A grid is ``"paper"``, a dictionary of values or lists of values (every combination is taken,
-    the last name running fastest), a list of configurations, or None for the defaults: learning
-    rate 1e-3, weight decay 1e-5. Names other than ``learning_rate`` and ``weight_decay`` are
-    options of the loss, such as ``q`` of GCE.
+    A grid is ``"paper"``, ``"small"``, a dictionary of values or lists of values (every combination
+    is taken, the last name running fastest), a list of configurations, or None for the defaults:
+    learning rate 1e-3, weight decay 1e-5. A grid can also set ``batch_size``, options of the model,
+    such as ``model.hidden``, and options of the loss, such as ``q`` of GCE.
 
     >>> configurations({"learning_rate": [0.1, 0.01], "weight_decay": 0})
     [{'learning_rate': 0.1, 'weight_decay': 0.0}, {'learning_rate': 0.01, 'weight_decay': 0.0}]
     >>> len(configurations("paper"))
     36
     """
-    if isinstance(grid, str):
-        if grid != "paper":
-            raise ValueError(f"unknown grid {brief(grid)}; say 'paper', or give lists of values")
-        grid = PAPER_GRID
-    grid = {} if grid is None else grid
+    grid = {} if grid is None else named_grid(grid)
     if isinstance(grid, Mapping):
         lists = [_listed(name, values) for name, values in grid.items()]
         found = [dict(zip(grid, values, strict=True)) for values in product(*lists)]
@@ -56,6 +61,14 @@ def configurations(grid: Grid | None) -> list[Configuration]:
     if len({frozenset(one) for one in found}) > 1:
         raise ValueError("every configuration of a grid must set the same names")
     return [_checked(_DEFAULTS | one) for one in found]
+
+
+def named_grid(grid: Grid) -> Any:
+    """Return the values of a grid that is named; any other as it is."""
+    if isinstance(grid, str) and grid not in _NAMED:
+        say = "say 'paper' or 'small', or give lists of values"
+        raise ValueError(f"unknown grid {brief(grid)}; {say}")
+    return _NAMED[grid] if isinstance(grid, str) else grid
 
 
 def _listed(name: str, values: Any) -> list[Any]:
@@ -75,15 +88,44 @@ def _checked(one: Configuration) -> Configuration:
         if not number or value < 0:
             raise ValueError(f"{name} must be a number, zero or above, not {brief(value)}")
         one[name] = float(value)
+    check_counts(**{name: value for name, value in one.items() if name == "batch_size"})
     if one["learning_rate"] > _FAR:
         say = f"a learning rate of {one['learning_rate']:g} will hardly train; most lie below 1"
         warnings.warn(say, UserWarning, stacklevel=2)
     return {name: plain(value) for name, value in one.items()}
 
 
+def set_apart(name: str) -> bool:
+    """Whether models that differ in this setting cannot be stacked."""
+    return name == "batch_size" or name.startswith(_MODEL)
+
+
+def groups(
+    grid: Sequence[Configuration], batch_size: int, model_options: Mapping[str, Any] | None
+) -> list[tuple[list[int], dict[str, Any]]]:
+    """Sort configurations by what cannot be stacked: the batch size and options of the model.
+
+    Returns their places in the grid, and what :func:`ruleout.fit_grid` is told of each group.
+
+    >>> grid = configurations({"batch_size": [8, 16], "learning_rate": [0.1, 0.01]})
+    >>> [(places, told["batch_size"]) for places, told in groups(grid, 256, None)]
+    [([0, 1], 8), ([2, 3], 16)]
+    """
+    found: dict[str, tuple[list[int], dict[str, Any]]] = {}
+    for place, one in enumerate(grid):
+        apart = {name: value for name, value in one.items() if set_apart(name)}
+        told: dict[str, Any] = {"batch_size": apart.get("batch_size", batch_size), "grid": []}
+        model = {n.removeprefix(_MODEL): v for n, v in apart.items() if n.startswith(_MODEL)}
+        told["model_options"] = {**(model_options or {}), **model}
+        places, told = found.setdefault(repr(apart), ([], told))
+        places.append(place)
+        told["grid"].append({name: value for name, value in one.items() if name not in apart})
+    return list(found.values())
+
+
 def check_names(row: Approach, one: Configuration) -> None:
     """Raise where a configuration sets what neither training nor the loss knows."""
-    known = [*_DEFAULTS, *row.option_names]
+    known = [*_DEFAULTS, *row.option_names, "batch_size", f"{_MODEL}OPTION"]
     for name in one:
         if name not in known:
             say = f"a grid of {row.name!r} can set {', '.join(known)}"

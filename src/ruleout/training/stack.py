@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ruleout.methods import Approach
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
-from ruleout.training.grid_fit import State
+from ruleout.training.grid_fit import State, split_errors
 from ruleout.training.grids import Configuration, loss_options
 from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
 from ruleout.training.optimizers import At, Optimizer, Pace, Product, Rates, rates
@@ -36,6 +36,49 @@ class Stopping:
     monitor: str
     patience: int = 10
     higher_is_better: bool = True
+
+
+@dataclass
+class EpochEnd:
+    """Where some models stand at the end of an epoch: what a callback is handed.
+
+    Attributes
+    ----------
+    approach, trials, configurations
+        Which models: T trials, by number, of C configurations each. A fit may train its grid in
+        several stacks, one after another, and then calls for each of them.
+    epoch, epochs
+        How many epochs are done, and how many there will be at most.
+    history, errors
+        As in :class:`GridFit`, each ``[T, C, E]`` of the E epochs kept so far.
+    """
+
+    approach: str
+    trials: list[int]
+    configurations: Sequence[Configuration]
+    epoch: int
+    epochs: int
+    history: dict[str, NDArray[np.float64]]
+    errors: dict[str, NDArray[np.float64]]
+    stopped: bool = False
+
+    def stop(self) -> None:
+        """Train these models no further: they keep the weights of now, or with `stopping` the best.
+
+        >>> import ruleout as ro
+        >>> x, y = ro.datasets.load("digits").train
+        >>> def enough(end: EpochEnd) -> None:
+        ...     if end.history["loss"][..., -1].max() < 1.5:
+        ...         end.stop()
+        >>> fit = ro.fit_grid(x, ro.draw(y, classes=10, seed=0), callback=enough)
+        >>> int(fit.stopped[0, 0]) < 250
+        True
+        """
+        self.stopped = True
+
+
+#: Called after every kept epoch of a stack with where it stands.
+Callback: TypeAlias = Callable[[EpochEnd], object]
 
 
 @dataclass(frozen=True)
@@ -60,6 +103,7 @@ class Run:
     drop_last: bool = False  # so that it must be full
     pace: Pace | None = None  # of the learning rate
     clip: float | None = None  # the largest norm of a gradient
+    callback: Callback | None = None
 
 
 class Trained(NamedTuple):  # what is left of a stack, on the CPU
@@ -103,6 +147,7 @@ class Stack:
         self._steps = torch.tensor(self.schedule.steps, device=self.device).unsqueeze(1)
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
+        self.halted = False  # by a callback
         self._graphs = Graphs(self) if self._capturable() else None
         self._resume()
 
@@ -222,6 +267,17 @@ class Stack:
             self.history.setdefault(name, []).append(values.clone())
         if self.best is not None:
             self.best.look(self.history)
+        self.call()
+
+    def call(self) -> None:
+        """Tell the callback of the epoch that was kept."""
+        if self.run.callback is None or self.epoch not in self.run.recorded:
+            return
+        curves = {n: torch.stack(kept, -1).cpu().numpy() for n, kept in self.history.items()}
+        told = (self.run.approach.name, self.trials, self.grid, self.epoch, self.run.epochs)
+        end = EpochEnd(*told, *split_errors(curves))
+        self.run.callback(end)
+        self.halted = end.stopped
 
     def _most(self) -> int:
         """Return how many rows to measure at once: what fits the cache, or a part of the GPU."""
@@ -234,7 +290,8 @@ class Stack:
 
     @property
     def finished(self) -> bool:
-        return self.epoch >= self.run.epochs or (self.best is not None and self.best.lost)
+        lost = self.best is not None and self.best.lost
+        return self.epoch >= self.run.epochs or lost or self.halted
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all that a checkpoint must hold, by name."""
