@@ -11,7 +11,7 @@ from cli.fitted import NAMES, SETS, X, Y, run, trained
 
 import ruleout as ro
 from ruleout.estimator import consistency, load, unbiased_accuracy
-from ruleout.estimator.scorers import calibration_error, judge_labels, judge_sets
+from ruleout.estimator.scorers import LabelScores, SetScores
 
 LABELS = np.array(NAMES)[Y]
 
@@ -92,19 +92,21 @@ def test_unknown_labels_are_named() -> None:
 
 def test_calibration_is_that_of_a_loop() -> None:
     random = np.random.default_rng(0)
-    confidence, hits = random.random(500), random.random(500) < 0.5
+    confidence, hits = 0.5 + random.random(500) / 2, random.random(500) < 0.5
     wanted = 0.0
     for place in range(15):
         inside = (confidence >= place / 15) & (confidence < (place + 1) / 15)
         if inside.any():
             wanted += inside.mean() * abs(hits[inside].mean() - confidence[inside].mean())
-    assert calibration_error(confidence, hits) == pytest.approx(wanted)
+    found = LabelScores().add(np.stack([confidence, 1 - confidence], 1), np.where(hits, 0, 1))
+    assert found.result()["calibration_error"] == pytest.approx(wanted)
 
 
 def test_one_row_has_no_standard_error() -> None:
     sure = np.eye(3)[[0]]
-    assert judge_labels(sure, np.array([0]))["accuracy"] == (1, np.inf)
-    assert judge_sets(sure, ro.LabelSets([[0, 1, 0]]))["accuracy"] == (1, np.inf)
+    assert LabelScores().add(sure, np.array([0])).result()["accuracy"] == (1, np.inf)
+    by_sets = SetScores().add(sure, ro.LabelSets([[0, 1, 0]])).result()
+    assert by_sets["accuracy"] == (1, np.inf)
 
 
 def test_precision_and_recall_are_those_of_scikit_learn() -> None:
@@ -112,7 +114,7 @@ def test_precision_and_recall_are_those_of_scikit_learn() -> None:
 
     random = np.random.default_rng(1)
     probabilities, codes = random.dirichlet(np.ones(4), 100), random.integers(4, size=100)
-    found = judge_labels(probabilities, codes)["classes"]
+    found = LabelScores().add(probabilities, codes).result()["classes"]
     wanted = precision_recall_fscore_support(codes, probabilities.argmax(1))
     for name, values in zip(("precision", "recall", "f1", "rows"), wanted, strict=True):
         np.testing.assert_allclose(found[name], values)

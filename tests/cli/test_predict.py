@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,3 +107,56 @@ def test_bad_input(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "62 columns are missing: 'p2', 'p3'" in result.stderr
     assert np.all([one.name != "out.xls" for one in tmp_path.iterdir()])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_answers_are_the_same_bytes_whatever_is_read_at_a_time(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = trained()
+    file = tmp_path / f"data{suffix}"
+    frame = pd.read_csv(data)[:41]
+    frame.to_parquet(file) if suffix == ".parquet" else frame.to_csv(file, index=False)
+    monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
+    monkeypatch.setattr("ruleout.labels.bits._CELLS", 64)
+    said: dict[str, set[Any]] = {}
+    for text, rows in ((50, 1), (2000, 7), (1 << 24, 1 << 16)):
+        monkeypatch.setattr("ruleout.labels.files._TEXT", text)
+        monkeypatch.setattr("ruleout.labels.files._BATCH", rows)
+        for out in ("out.csv", "out.parquet", "out.jsonl"):
+            run("predict", model, file, "--probabilities", "--out", tmp_path / out)
+            said.setdefault(out, set()).add((tmp_path / out).read_bytes())
+        run(
+            "resolve",
+            model,
+            file,
+            "--excluded",
+            "not",
+            "--ignore",
+            "is",
+            "--out",
+            tmp_path / "r.csv",
+        )
+        said.setdefault("resolve", set()).add((tmp_path / "r.csv").read_bytes())
+        for options in (["--label", "is"], ["--excluded", "not"]):
+            found = run("evaluate", model, file, *options, "--json")
+            assert found.exit_code == 0, found.output
+            said.setdefault(options[0], set()).add(found.stdout)
+    assert {name: len(found) for name, found in said.items()} == dict.fromkeys(said, 1)
+    rows = pq.ParquetFile(tmp_path / "out.parquet").metadata
+    assert [rows.row_group(i).num_rows for i in range(rows.num_row_groups)] == [16, 16, 9]
+    assert next(iter(said["out.csv"])).count(b"\n") == 42
+
+
+def test_nothing_is_left_where_a_later_batch_is_bad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = trained()
+    *lines, last = data.read_text().splitlines()
+    (tmp_path / "data.csv").write_text("\n".join([*lines, f"x{last}"]))
+    monkeypatch.setattr("ruleout.datasets.tables._ROWS", 64)
+    monkeypatch.setattr("ruleout.labels.bits._CELLS", 64)
+    result = run("predict", model, tmp_path / "data.csv", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 1
+    assert f"{tmp_path}/data.csv, line 201, column 'p0': 'x" in result.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["data.csv"]

@@ -341,15 +341,19 @@ class Source:
             raise typer.BadParameter(problem, param_hint="--excluded")
 
     def table(self, **more: Any) -> Table:
-        """Read a table or images, and print the notes; `more` goes to ``read_table``."""
-        from ruleout.datasets import read_table  # late: numpy is enough for --help
+        """Read a table or images at once, and print the notes; `more` goes to ``read_table``."""
+        return next(self.batches(wide=None, **more))
+
+    def batches(self, **more: Any) -> Iterator[Table]:
+        """Read a table or images a batch of rows at a time, and print the notes in the end."""
+        from ruleout.datasets import read_batches  # late: numpy is enough for --help
 
         told: dict[str, Any] = {
             "features": parse_names(self.features) if self.features else None,
             "classes": parse_classes(self.classes),
             "size": parse_size(self.size),
         }
-        table = read_table(
+        found = read_batches(
             self.data,
             excluded=self.excluded,
             candidates=self.candidates,
@@ -361,8 +365,9 @@ class Source:
             skip_bad_rows=self.skip_bad_rows,
             **(told | more),
         )
-        tell(table.notes)
-        return table
+        for table in found:
+            tell(table.notes)
+            yield table
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
@@ -394,8 +399,11 @@ class Source:
 
     def with_model(
         self, model: Path, device: str
-    ) -> tuple[RuleOutClassifier, Table, Review | None]:
-        """Load a model, and read rows, or the items of a project, as it was trained on them."""
+    ) -> tuple[RuleOutClassifier, Iterator[Table], Review | None]:
+        """Load a model, and read rows, or the items of a project, as it was trained on them.
+
+        Rows come in batches, as they are read.
+        """
         from ruleout.estimator import load
 
         clf = load(model, device=None if device == "cpu" else device)
@@ -404,8 +412,10 @@ class Source:
         if not self.features and not clf.reading_ and names is not None:
             told["features"] = names.tolist()
         if not self.project:
+            classes = clf.classes_.tolist()
             named = self.excluded or self.candidates or self.label
-            return clf, self.table(**told, classes=clf.classes_.tolist() if named else None), None
+            told |= {"wide": len(classes), "classes": classes if named else None}
+            return clf, self.batches(**told), None
         from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review
         from ruleout.web.project import Project
@@ -417,4 +427,4 @@ class Source:
             )
             known_target(found.sets, clf.classes_)  # raises for other classes
         tell(found.table.notes)
-        return clf, found.table, found
+        return clf, iter([found.table]), found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,8 @@ def evaluate(
     """
     known = source.label or source.excluded or source.candidates
     source.need_column("--label or --excluded", given=bool(known))
-    clf, table, items = source.with_model(model, device)
-    found = _judged(clf, table) if items is None else _judged_items(clf, items, source.data)
+    clf, tables, items = source.with_model(model, device)
+    found = _judged(clf, tables) if items is None else _judged_items(clf, items, source.data)
     names = clf.classes_.tolist()
     if as_json:
         typer.echo(json.dumps(_plain(found, names)))
@@ -42,30 +43,34 @@ def evaluate(
         _print(found, names)
 
 
-def _judged(clf: RuleOutClassifier, table: Table) -> dict[str, Any]:
+def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
     from ruleout.estimator.inputs import positions
-    from ruleout.estimator.scorers import judge_labels, judge_sets
+    from ruleout.estimator.scorers import LabelScores, SetScores
 
-    probabilities, found = clf.predict_proba(table.x), {}
-    if table.labels is not None:
-        found["labels"] = judge_labels(probabilities, positions(table.labels, clf.classes_))
-    if table.sets is not None:
-        found["sets"] = judge_sets(probabilities, table.sets)
-    return found
+    scores: dict[str, Any] = {}
+    for table in tables:
+        probabilities = clf.predict_proba(table.x)
+        if table.labels is not None:
+            codes = positions(table.labels, clf.classes_)
+            scores.setdefault("labels", LabelScores()).add(probabilities, codes)
+        if table.sets is not None:
+            scores.setdefault("sets", SetScores()).add(probabilities, table.sets)
+    return {name: score.result() for name, score in scores.items()}
 
 
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
     from ruleout.estimator.inputs import per_row
-    from ruleout.estimator.scorers import judge_labels, judge_sets
+    from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.learning.training_data import contradiction_notes
 
     tell(contradiction_notes(items.contradictions, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)
     found, gold = {}, items.gold >= 0
     if gold.any():
-        found["labels"] = judge_labels(probabilities[gold], items.gold[gold])
+        found["labels"] = LabelScores().add(probabilities[gold], items.gold[gold]).result()
     if len(items.answers):
-        found["answers"] = judge_sets(probabilities, *per_row(items.answers, len(items.table)))
+        answers = per_row(items.answers, len(items.table))
+        found["answers"] = SetScores().add(probabilities, *answers).result()
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell(["these answers also trained the model, so what they say of it is too good"])
     if not found:

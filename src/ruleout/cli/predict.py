@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,6 +25,7 @@ Out = Annotated[
         help=".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed.",
     ),
 ]
+Answer: TypeAlias = "tuple[Table, dict[str, Any]]"  # rows, and columns about them
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
 _SHOWN = 10  # rows that are printed
 
@@ -43,12 +46,17 @@ def predict(
     Rows are read as they were for training: the same columns, the same image size.
     """
     _check_out(out, source.data)
-    clf, table, items = source.with_model(model, device)
-    found = clf.predict_proba(table.x)
-    columns = {"prediction": clf.classes_[found.argmax(1)], "probability": found.max(1)}
-    if probabilities:
-        columns |= {f"p({name})": found[:, place] for place, name in enumerate(clf.classes_)}
-    _answer(table, columns, out, "file" if items is None else "item")
+    clf, tables, items = source.with_model(model, device)
+
+    def predicted() -> Iterator[Answer]:
+        for table in tables:
+            found = clf.predict_proba(table.x)
+            columns = {"prediction": clf.classes_[found.argmax(1)], "probability": found.max(1)}
+            if probabilities:
+                columns |= {f"p({name})": found[:, at] for at, name in enumerate(clf.classes_)}
+            yield table, columns
+
+    _answer(predicted(), out, "file" if items is None else "item")
 
 
 @friendly()
@@ -67,30 +75,31 @@ def resolve(
     """
     _check_out(out, source.data)
     source.need_sets()
-    clf, table, items = source.with_model(model, device)
-    sets = table.sets if items is None else items.sets
-    assert sets is not None  # asked for
-    if items is None or items.likelihood is None:
-        if items is not None:
-            from ruleout.learning.training_data import contradiction_notes
+    clf, tables, items = source.with_model(model, device)
+    if items is not None and items.likelihood is None:
+        from ruleout.learning.training_data import contradiction_notes
 
-            tell(contradiction_notes(items.contradictions, "they count as not asked about"))
-        found = clf.resolve(table.x, sets)
-    else:
-        found = clf.resolve(table.x, likelihood=items.likelihood)
-    columns = {
-        "resolved": found.labels,
-        "probability": found.probability,
-        "before": found.before,
-        "candidates": len(sets.classes) - sets.sizes,
-    }
-    _answer(table, columns, out, "file" if items is None else "item")
+        tell(contradiction_notes(items.contradictions, "they count as not asked about"))
+    rows, sure, alone = 0, 0, 0
+
+    def resolved() -> Iterator[Answer]:
+        nonlocal rows, sure, alone
+        for table in tables:
+            sets = table.sets if items is None else items.sets
+            assert sets is not None  # asked for
+            if items is None or items.likelihood is None:
+                found = clf.resolve(table.x, sets)
+            else:
+                found = clf.resolve(table.x, likelihood=items.likelihood)
+            left = len(sets.classes) - sets.sizes
+            rows, alone = rows + len(sets), alone + int((left == 1).sum())
+            sure += int((found.probability >= 0.95).sum())
+            columns = {"resolved": found.labels, "probability": found.probability}
+            yield table, columns | {"before": found.before, "candidates": left}
+
+    _answer(resolved(), out, "file" if items is None else "item")
     if out is not None:
-        alone = int((sets.sizes == len(sets.classes) - 1).sum())
-        sure = int((found.probability >= 0.95).sum())
-        typer.echo(
-            f"{sure:,} of {len(sets):,} rows at 0.95 or above; {alone:,} had one class left."
-        )
+        typer.echo(f"{sure:,} of {rows:,} rows at 0.95 or above; {alone:,} had one class left.")
 
 
 def _check_out(out: Path | None, data: Path) -> None:
@@ -103,11 +112,20 @@ def _check_out(out: Path | None, data: Path) -> None:
         raise ValueError(f"{out}: this file would be read and written at once; give another name")
 
 
-def _answer(table: Table, columns: dict[str, Any], out: Path | None, named: str = "file") -> None:
-    """Write columns to a file, or print the first rows; `named` is the column of row names.
+def _answer(answers: Iterator[Answer], out: Path | None, named: str = "file") -> None:
+    """Write answers to a file as they come, or print the first rows.
 
-    Names of items come from strangers: no spreadsheet is to take them for a formula.
+    `named` is the column of row names. Names of items come from strangers: no spreadsheet is to
+    take them for a formula.
     """
+    found = (_columns(*answer, out, named) for answer in answers)
+    if out is None:
+        _show(next(found), sum(map(len, found)))
+        return
+    typer.echo(f"Written: {out} ({_write(found, out):,} rows)")
+
+
+def _columns(table: Table, columns: dict[str, Any], out: Path | None, named: str) -> pa.Table:
     import pyarrow as pa
 
     names = {} if table.row_names is None else {named: list(table.row_names)}
@@ -119,45 +137,46 @@ def _answer(table: Table, columns: dict[str, Any], out: Path | None, named: str 
              for name, values in part.items()}
             for part in (names, columns)
         )  # fmt: skip
-    found = pa.table({**names, **columns})
-    if out is None:
-        _show(found)
-        return
-    _write(found, out)
-    typer.echo(f"Written: {out} ({len(table):,} rows)")
+    return pa.table({**names, **columns})
 
 
-def _write(found: pa.Table, out: Path) -> None:
+def _write(found: Iterator[pa.Table], out: Path) -> int:
+    """Write tables below each other, whole or not at all; return how many rows they have."""
     import json
 
     from pyarrow import csv, parquet
 
     from ruleout.labels.atomic import atomic_write
 
-    suffix = out.suffix.lower()
-    with atomic_write(out.expanduser()) as stream:
-        if suffix == ".parquet":
-            parquet.write_table(found, stream)
-        elif suffix == ".jsonl":
-            for batch in found.to_batches(max_chunksize=8192):
-                for row in batch.to_pylist():
-                    stream.write(json.dumps(row).encode() + b"\n")
-        else:
-            rules = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-            csv.write_csv(found, stream, rules)
+    suffix, rows = out.suffix.lower(), 0
+    with atomic_write(out.expanduser()) as stream, ExitStack() as opened:
+        writer: Any = None
+        for part in found:
+            rows += len(part)
+            if suffix == ".jsonl":
+                stream.writelines(json.dumps(row).encode() + b"\n" for row in part.to_pylist())
+                continue
+            if writer is None and suffix == ".parquet":
+                writer = opened.enter_context(parquet.ParquetWriter(stream, part.schema))
+            elif writer is None:
+                rules = csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
+                made = csv.CSVWriter(stream, part.schema, write_options=rules)
+                writer = opened.enter_context(made)
+            writer.write_table(part)
+    return rows
 
 
-def _show(found: pa.Table) -> None:
+def _show(first: pa.Table, more: int) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as Grid
 
     grid = Grid()
-    for name in ("row", *found.column_names):
+    for name in ("row", *first.column_names):
         grid.add_column(escape(name))
-    for row, values in enumerate(found.slice(0, _SHOWN).to_pylist()):
+    for row, values in enumerate(first.slice(0, _SHOWN).to_pylist()):
         cells = [f"{one:.4f}" if isinstance(one, float) else str(one) for one in values.values()]
         grid.add_row(str(row), *map(escape, cells))
     Console().print(grid)
-    if len(found) > _SHOWN:
-        typer.echo(f"{len(found) - _SHOWN:,} more rows: write them with --out FILE.")
+    if len(first) + more > _SHOWN:
+        typer.echo(f"{len(first) + more - _SHOWN:,} more rows: write them with --out FILE.")

@@ -10,10 +10,13 @@ import hashlib
 import math
 import os
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
+from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import InputError, LabelError, brief, nearest
@@ -49,6 +53,7 @@ WEIGHT = "weight"  # the column of a label file that says how likely each row is
 
 _MOST = float(np.finfo(np.float32).max)
 _EXACT = 2**24  # float32 holds every whole number up to here
+_ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -100,7 +105,11 @@ class Table:
         return len(self.x)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} rows of shape {self.shape}"]
+        return self.described(len(self))
+
+    def described(self, rows: int) -> str:
+        """Say what is in all the rows of which these are some."""
+        parts = [f"{rows} rows of shape {self.shape}"]
         if self.classes is not None:
             parts.append(f"{len(self.classes)} classes")
         held = {"label sets": self.sets, "true labels": self.labels}
@@ -189,26 +198,30 @@ def read_table(
     >>> pets.sets[0]
     ('dog', 'fish')
     """
-    return read(
-        Path(path).expanduser(),
-        Request(
-            excluded=excluded,
-            candidates=candidates,
-            label=label,
-            features=None if features is None else tuple(features),
-            ignore=tuple(ignore),
-            classes=classes,
-            labels_file=None if labels_file is None else Path(labels_file).expanduser(),
-            separator=separator,
-            names=names,
-            files=None if files is None else tuple(files),
-            size=size,
-            unlabelled=unlabelled,
-            featureless=featureless,
-            skip_bad_rows=skip_bad_rows,
-            reading=reading,
-        ),
-    )
+    return next(read_batches(wide=None, **locals()))
+
+
+def read_batches(path: str | Path, *, wide: int | None = 1, **options: Any) -> Iterator[Table]:
+    """Read what :func:`read_table` reads a batch of rows at a time, in the memory of one batch.
+
+    CSV, TSV and Parquet files are read in batches; everything else is one batch. The rows, the
+    errors and the notes, which the last batch has, are those of reading all at once. A column of
+    names, and bad rows to skip where the classes are not named, need all rows at once.
+
+    Parameters
+    ----------
+    path, options
+        As for :func:`read_table`.
+    wide
+        How many numbers the caller makes of a row, such as one for each class: batches are of
+        65,536 rows, or fewer where rows or what is made of them are wide. None: a single batch.
+    """
+    for name in ("features", "ignore", "files"):
+        if options.get(name) is not None:
+            options[name] = tuple(options[name])
+    if options.get("labels_file") is not None:
+        options["labels_file"] = Path(options["labels_file"]).expanduser()
+    return batches(Path(path).expanduser(), Request(**options), wide)
 
 
 def draw_table(
@@ -341,21 +354,32 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
 
 
 def read(path: Path, ask: Request) -> Table:
+    return next(batches(path, ask))
+
+
+def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table]:
+    """Yield the rows of CSV, TSV and Parquet files a batch at a time, all others at once.
+
+    With `wide` None there is one batch; otherwise it says how many numbers the caller makes of a
+    row, and rows that are wider make smaller batches. The last table has the notes.
+    """
     path = ask.separated(path)
     with reporting(path):
         ask.check()
         if path.is_dir():
             from ruleout.datasets.image_folders import read_folder
 
-            return read_folder(path, ask)
+            yield read_folder(path, ask)
+            return
         check_file(path)
         if not (ask.size is None and ask.labels_file is None and ask.files is None):
             raise DataError("this is a file", "only a folder of images takes a size and labels")
         if path.suffix.lower() == ".npz":
             from ruleout.datasets.npz import read_archive
 
-            return read_archive(path, ask)
-        return _read(path, ask)
+            yield read_archive(path, ask)
+        else:
+            yield from _Reader(path, ask, wide).tables()
 
 
 @contextmanager
@@ -396,58 +420,170 @@ def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) ->
     return columns
 
 
-def _read(path: Path, ask: Request) -> Table:
-    if ask.reading is not None and ask.reading.get("kind") != "columns":
-        raise DataError("this is a table, and images are wanted", "give a folder of images")
-    header: list[str] = []
+class _Reader:
+    """Columns of a file become tables, batch by batch, with the notes and errors of all at once.
 
-    def choosing(names: list[str]) -> list[str]:
-        header.extend(names)
-        return choose(names, ask)
+    What is wrong with rows is kept until all are read: the fault that counts is that of the first
+    column that has any, and it names all its rows.
+    """
 
-    columns = columns_of(path, ask, choosing)
-    left_out = _left_out(columns.skipped, "they are not whole", [], path)
-    kept = np.arange(columns.rows)
-    while True:
-        try:
-            x, coarse = to_matrix(columns.features)
-            sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
-            break
-        except InputError as error:
-            bad = kept[list(error.rows)].tolist()
-            error.rows, here = bad, error.rows
-            if not ask.skip_bad_rows or not 0 < len(bad) < columns.rows:
-                raise
-            columns, kept = columns.without(here), np.delete(kept, list(here))
-            why = f"{error.problem} in column {error.column!r}"
-            left_out += _left_out(len(bad), why, [] if columns.skipped else bad, path)
-    notes = left_out + notes
-    if "" in header and ask.wanted is None:
-        notes.append("A column without a name, such as a saved index, is left out.")
-    if coarse:
-        notes.append(
-            f"The columns {shown(coarse)} hold whole numbers above 16,777,216, which lose their "
-            "last digits as float32. Ignore them if they are ids or dates."
+    def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
+        guess = bool(ask.named) and ask.classes is None
+        if ask.names is not None or (guess and ask.skip_bad_rows):
+            wide = None  # names occur once in all rows; rows that stay say which classes there are
+        self._path, self._ask, self._wide = path, ask, wide
+        self._header: list[str] = []
+        self._places: dict[object, int] = {}  # of columns, in the order in which they are checked
+        self._classes: tuple[ClassName, ...] | None = None
+        self._fractional, self._coarse = set[str](), set[str]()
+        self._faults: dict[tuple[int, int], tuple[InputError, array[int]]] = {}
+        self._skipped, self._guesses = 0, list[str]()
+
+    def tables(self) -> Iterator[Table]:
+        """Yield tables of as many rows whatever the file is read in, the last with the notes."""
+        last: Table | None = None
+        for table in _regrouped(self._parts(), self._wide):
+            if last is not None:
+                yield last
+            last = table
+        assert last is not None  # else an error says why
+        yield replace(last, notes=tuple(self._notes(last.features)))
+
+    def _parts(self) -> Iterator[Table]:
+        from ruleout.labels.files import column_batches  # late: it loads pyarrow
+
+        if self._ask.reading is not None and self._ask.reading.get("kind") != "columns":
+            raise DataError("this is a table, and images are wanted", "give a folder of images")
+        skip, rows, kept = self._ask.skip_bad_rows, 0, 0
+        told = {"skip": skip, "whole": self._wide is None}
+        for columns in column_batches(self._path, self._choose, self._ask.held, **told):
+            table = self._checked(columns, rows)
+            rows, self._skipped = rows + columns.rows, self._skipped + columns.skipped
+            if table is not None and (skip or not self._faults):
+                kept += len(table)
+                yield table
+        if not rows:
+            raise DataError("the file has no rows", "give at least one")
+        if self._faults and not (skip and kept):
+            error, bad = self._faults[(max if skip else min)(self._faults)]
+            error.rows = bad
+            raise error
+
+    def _choose(self, names: list[str]) -> list[str]:
+        self._header, features = names, choose(names, self._ask)
+        order = [*features, None, *self._ask.named]  # in between, classes are settled
+        self._places = {name: place for place, name in enumerate(order)}
+        return features
+
+    def _checked(self, columns: Columns, start: int) -> Table | None:
+        """Return the rows that can be used, where there are any; keep what is wrong with others."""
+        rows, skip = np.arange(start, start + columns.rows), self._ask.skip_bad_rows
+        while len(rows):
+            try:
+                table = self._table(columns)
+            except InputError as error:
+                if error.lines or (skip and not error.rows):  # of the file, not of its cells
+                    raise
+                key = self._places.get(error.column, self._places[None]), error.rank
+                self._faults.setdefault(key, (error, array("q")))[1].extend(rows[list(error.rows)])
+                if not error.rows:  # classes are not known: features alone can be looked at
+                    self._ask = replace(self._ask, excluded=None, candidates=None, label=None)
+                if not skip:
+                    return None
+                columns, rows = columns.without(error.rows), np.delete(rows, list(error.rows))
+            else:
+                names = self._ask.names
+                called = None if names is None else row_names(columns.cells[names], names)
+                return replace(table, row_names=called)
+        return None
+
+    def _table(self, columns: Columns) -> Table:
+        ask, fractional = self._ask, set(self._fractional)
+        x, coarse = to_matrix(columns.features, fractional)
+        known = self._classes or ask.classes is not None or columns.classes is not None
+        if ask.named and not known and self._wide is not None:
+            self._classes = _seen(self._label_cells(), ask)
+        found = labelled(columns.cells, columns.classes, ask, self._classes)
+        sets, labels, classes, self._guesses = found
+        self._fractional, self._coarse = fractional, self._coarse | {*coarse}
+        features = tuple(columns.features.column_names)
+        return Table(
+            x=x if features else np.empty((columns.rows, 0), np.float32),
+            shape=(len(features),),
+            features=features,
+            sets=sets,
+            labels=labels,
+            classes=classes,
+            source=self._path,
+            sha256=self._sha256,
+            reading={"kind": "columns", "features": list(features)},
         )
-    features = tuple(columns.features.column_names)
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return Table(
-        x=x if features else np.empty((columns.rows, 0), np.float32),
-        shape=(len(features),),
-        features=features,
-        sets=sets,
-        labels=labels,
-        classes=classes,
-        row_names=None if ask.names is None else row_names(columns.cells[ask.names], ask.names),
-        source=path,
-        sha256=digest,
-        reading={"kind": "columns", "features": list(features)},
-        notes=tuple(notes),
-    )
+
+    def _label_cells(self) -> Iterator[Mapping[str, Cells]]:
+        """Read the columns of labels alone, for a first look at the classes."""
+        from ruleout.labels.files import column_batches
+
+        for columns in column_batches(self._path, lambda _: [], self._ask.named):
+            yield columns.cells
+
+    @cached_property
+    def _sha256(self) -> str:
+        with open(self._path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def _notes(self, features: tuple[str, ...]) -> Iterator[str]:
+        """Say which rows were left out and why, what classes were taken, and what was lost."""
+        yield from _left_out(self._skipped, "they are not whole", [], self._path)
+        for _, (error, rows) in sorted(self._faults.items(), key=itemgetter(0)):
+            why = f"{error.problem} in column {error.column!r}"
+            yield from _left_out(len(rows), why, [] if self._skipped else rows, self._path)
+        yield from self._guesses
+        if "" in self._header and self._ask.wanted is None:
+            yield "A column without a name, such as a saved index, is left out."
+        coarse = [name for name in features if name in self._coarse - self._fractional]
+        if coarse:
+            yield (
+                f"The columns {shown(coarse)} hold whole numbers above 16,777,216, which lose "
+                "their last digits as float32. Ignore them if they are ids or dates."
+            )
 
 
-def _left_out(many: int, why: str, rows: list[int], path: Path) -> list[str]:
+def _regrouped(parts: Iterable[Table], wide: int | None) -> Iterator[Table]:
+    """Cut tables anew, so that each has as many rows as models predict well, or join all."""
+    held: list[Table] = []
+    for part in parts:
+        held.append(part)
+        if wide is None:
+            continue
+        rows = _ROWS * max(1, min(16, bits.chunk_rows(max(wide, part.x.shape[1])) // _ROWS))
+        if sum(map(len, held)) >= rows:
+            whole = _joined(held)
+            cut = len(whole) // rows * rows
+            yield from (_rows_of(whole, slice(at, at + rows)) for at in range(0, cut, rows))
+            held = [_rows_of(whole, slice(cut, None))] if cut < len(whole) else []
+    if held:
+        yield _joined(held)
+
+
+def _joined(tables: list[Table]) -> Table:
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    held: dict[str, Any] = {}
+    if first.sets is not None:
+        held["sets"] = LabelSets.concatenate([table.sets for table in tables if table.sets])
+    if first.labels is not None:
+        held["labels"] = np.concatenate([table.labels for table in tables])
+    return replace(first, x=np.concatenate([table.x for table in tables]), **held)
+
+
+def _rows_of(table: Table, piece: slice) -> Table:
+    held = {"x": table.x, "sets": table.sets, "labels": table.labels}
+    cut: dict[str, Any] = {name: own[piece] for name, own in held.items() if own is not None}
+    return replace(table, **cut)
+
+
+def _left_out(many: int, why: str, rows: Sequence[int], path: Path) -> list[str]:
     """Say how many rows were left out, why, and which; nothing where there were none."""
     if not many:
         return []
@@ -457,10 +593,16 @@ def _left_out(many: int, why: str, rows: list[int], path: Path) -> list[str]:
     return [f"{many:,} row(s) left out: {why}{where if places else ''}."]
 
 
-def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
-    """Return float32 ``[n, d]`` and the names of columns whose numbers lose digits in it."""
+def to_matrix(
+    table: pa.Table, fractional: set[str] | None = None
+) -> tuple[NDArray[np.float32], list[str]]:
+    """Return float32 ``[n, d]`` and the names of columns of whole numbers that lose digits in it.
+
+    Columns that are not of whole numbers are entered in `fractional`; those there stay.
+    """
     from ruleout.labels.files import numbers
 
+    fractional = set() if fractional is None else fractional
     x = np.empty((table.num_rows, table.num_columns), np.float32)
     coarse = []
     for place, name in enumerate(table.column_names):
@@ -469,9 +611,11 @@ def to_matrix(table: pa.Table) -> tuple[NDArray[np.float32], list[str]]:
         if not math.isfinite(high - low) or max(-low, high) > _MOST:
             raise _bad_cells(table.column(place), values, name)
         x[:, place] = values
-        if max(-low, high) > _EXACT and (values == np.rint(values)).all():
-            coarse += [name] if (values != x[:, place]).any() else []
-    return x, coarse
+        if name not in fractional and (values != np.rint(values)).any():
+            fractional.add(name)
+        elif max(-low, high) > _EXACT and (values != x[:, place]).any():
+            coarse.append(name)
+    return x, [name for name in coarse if name not in fractional]
 
 
 def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
@@ -492,15 +636,21 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
 
 
 def labelled(
-    cells: Mapping[str, Cells], inside: Any, ask: Request
+    cells: Mapping[str, Cells],
+    inside: Any,
+    ask: Request,
+    seen: tuple[ClassName, ...] | None = None,
 ) -> tuple[LabelSets | None, NDArray[Any] | None, tuple[ClassName, ...] | None, list[str]]:
-    """Return what was asked for: sets, labels, their classes, and notes about them."""
+    """Return what was asked for: sets, labels, their classes, and notes about them.
+
+    Where neither the file nor the caller says what the classes are, they are those `seen`.
+    """
     if not ask.named:
         return None, None, None, []
     from ruleout.labels.files import build, settle  # late: it loads pyarrow
 
     guessed = inside is None and ask.classes is None
-    classes = _seen(cells, ask) if guessed else settle(inside, ask.classes)
+    classes = (seen or _seen([cells], ask)) if guessed else settle(inside, ask.classes)
     sets = labels = None
     if ask.about is not None:
         told: dict[str, Any] = {"candidates": ask.candidates is not None}
@@ -533,18 +683,17 @@ def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:
     return [seen, *look_alikes(classes)]
 
 
-def _seen(cells: Mapping[str, Cells], ask: Request) -> tuple[ClassName, ...]:
+def _seen(batches: Iterable[Mapping[str, Cells]], ask: Request) -> tuple[ClassName, ...]:
     """Sort the names that occur; names that are all whole numbers become such."""
-    names: set[str] = set()
-    if ask.about is not None:
-        for value in cells[ask.about].values:
+    names, labels = set[str](), set[str]()
+    for cells in batches:
+        for value in () if ask.about is None else cells[ask.about].values:
             with suppress(LabelError):  # a cell that holds no names is reported later
                 names.update(str(name).strip() for name in names_in(value) if _is_name(name))
-        _check_separator(names)
-    if ask.label is not None:
-        labels = map(_plain, cells[ask.label].values)
-        names.update(str(name).strip() for name in labels if _is_name(name))
-    names.discard("")
+        for value in () if ask.label is None else map(_plain, cells[ask.label].values):
+            labels.update([str(value).strip()] if _is_name(value) else ())
+    _check_separator(names)
+    names = (names | labels) - {""}
     if len(names) < 2:
         problem = f"{len(names)} class name(s) occur in the data"
         remedy = "name all classes with classes=[...] (--classes cat,dog,bird)"

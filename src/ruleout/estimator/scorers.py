@@ -6,6 +6,7 @@ answers, or ordinary labels. The estimator is any fitted classifier, also a pipe
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -75,43 +76,79 @@ def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> 
     return float((weight * values).sum() / weight.sum())
 
 
-def judge_sets(probabilities: Array, sets: LabelSets, rate: Array | None = None) -> dict[str, Any]:
-    """Judge ``[n, k]`` by what was ruled out, or by answers with their rates.
+class SetScores:
+    """Predictions judged by what was ruled out, a batch of rows at a time.
 
-    Returns ``accuracy`` (unbiased) and ``consistency``, each with its standard error, and ``rows``.
+    How often each value of a criterion occurs says all, and does not depend on the batches.
     """
-    scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
-    found: dict[str, Any] = {"rows": int((sets.sizes > 0).sum())}
-    for name in ("accuracy", "consistency"):
-        estimate, error = criterion(name)(scores, mask, rate)
-        found[name] = (float(estimate), float(error))
-    return found
+
+    def __init__(self) -> None:
+        self._times: dict[str, Counter[float]] = {"accuracy": Counter(), "consistency": Counter()}
+
+    def add(self, probabilities: Array, sets: LabelSets, rate: Array | None = None) -> SetScores:
+        """Take in ``[n, k]`` with what was ruled out, or answers with their rates."""
+        scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
+        for name, times in self._times.items():
+            values, says = criterion(name).rows(scores, mask, rate)
+            found = np.unique(values[says > 0].numpy(), return_counts=True)
+            times.update(dict(zip(*(part.tolist() for part in found), strict=True)))
+        return self
+
+    def result(self) -> dict[str, Any]:
+        """Return ``accuracy`` (unbiased), ``consistency``, with standard errors, and ``rows``."""
+        return {"rows": self._times["accuracy"].total()} | {
+            name: _mean_and_error(times) for name, times in self._times.items()
+        }
 
 
-def judge_labels(probabilities: Array, codes: NDArray[np.intp]) -> dict[str, Any]:
-    """Judge ``[n, k]`` by the positions of the true labels.
+def _mean_and_error(times: Counter[float]) -> tuple[float, float]:
+    """Return the mean of values that occur so many times, and its standard error."""
+    if (n := times.total()) == 0:
+        return np.nan, np.inf
+    values, counts = np.array(sorted(times.items())).T
+    mean = float(counts @ values / n)
+    spread = float(counts @ (values - mean) ** 2)
+    return mean, float(np.sqrt(spread / (n * (n - 1)))) if n > 1 else np.inf
 
-    Returns ``accuracy`` with its standard error; ``calibration_error``; ``classes``: for each class
-    how many rows it has, precision, recall and F1 (NaN where nothing says); and ``rows``.
+
+class LabelScores:
+    r"""Predictions judged by true labels, a batch of rows at a time.
+
+    The calibration error is :math:`\sum_b \frac{n_b}{n} |acc_b - conf_b|` over 15 bins of equal
+    width (Guo 2017).
     """
-    n, k = probabilities.shape
-    predicted = probabilities.argmax(1)
-    hits = predicted == codes
-    error = np.sqrt(hits.var() / (n - 1)) if n > 1 else np.inf
-    both = np.bincount(codes[hits], minlength=k)
-    rows, said = np.bincount(codes, minlength=k), np.bincount(predicted, minlength=k)
-    with np.errstate(invalid="ignore"):
-        table = {"precision": both / said, "recall": both / rows, "f1": 2 * both / (rows + said)}
-    return {
-        "rows": n,
-        "accuracy": (float(hits.mean()), float(error)),
-        "calibration_error": calibration_error(probabilities.max(1), hits),
-        "classes": {"rows": rows, **table},
-    }
 
+    def __init__(self) -> None:
+        self._counts: Any = 0  # [3, k]: how often each class is right, true, and predicted
+        self._gaps = np.zeros(15)  # of each bin: hits less confidence
 
-def calibration_error(confidence: Array, hits: NDArray[np.bool_], bins: int = 15) -> float:
-    r"""Return :math:`\sum_b \frac{n_b}{n} |acc_b - conf_b|` of bins of equal width (Guo 2017)."""
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(place, hits - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(confidence))
+    def add(self, probabilities: Array, codes: NDArray[np.intp]) -> LabelScores:
+        """Take in ``[n, k]`` with the positions of the true labels."""
+        k, predicted = probabilities.shape[1], probabilities.argmax(1)
+        hits = predicted == codes
+        parts = (codes[hits], codes, predicted)
+        self._counts = self._counts + np.array([np.bincount(part, minlength=k) for part in parts])
+        confidence, most = probabilities.max(1), len(self._gaps)
+        place = np.minimum((confidence * most).astype(int), most - 1)
+        np.add.at(self._gaps, place, hits - confidence)  # row after row, whatever the batches
+        return self
+
+    def result(self) -> dict[str, Any]:
+        """Return ``rows``, ``accuracy`` with its error, ``calibration_error`` and ``classes``.
+
+        Of each class: how many rows it has, precision, recall and F1, NaN where nothing says.
+        """
+        both, rows, said = self._counts
+        n, right = int(rows.sum()), int(both.sum())
+        with np.errstate(invalid="ignore"):
+            table = {
+                "precision": both / said,
+                "recall": both / rows,
+                "f1": 2 * both / (rows + said),
+            }
+        return {
+            "rows": n,
+            "accuracy": _mean_and_error(Counter({0.0: n - right, 1.0: right})),
+            "calibration_error": float(np.abs(self._gaps).sum() / n),
+            "classes": {"rows": rows, **table},
+        }

@@ -97,11 +97,12 @@ def check_rows(
     sizes = count(bits)
     if (sizes == k).any():
         rows = np.flatnonzero(sizes == k).tolist()
-        raise LabelError("every class is ruled out", full, row=rows)
+        raise LabelError("every class is ruled out", full, row=rows, rank=1)
     if not unlabelled and (sizes == 0).any():
         rows = np.flatnonzero(sizes == 0).tolist()
         remedy = "rule out at least one class, drop the row, or pass"
-        raise LabelError("nothing is ruled out", remedy, argument="unlabelled=True", row=rows)
+        argument = "unlabelled=True"
+        raise LabelError("nothing is ruled out", remedy, argument=argument, row=rows, rank=2)
 
 
 def is_table(source: Any) -> bool:

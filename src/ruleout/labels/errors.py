@@ -14,7 +14,8 @@ class InputError(ValueError):
 
     ``row`` counts from 0, as in ``sets[row]``, and may be all rows that cannot be used; ``line``
     counts from 1, as editors do. ``argument`` is what the remedy ends with, as in
-    ``"unlabelled=True"``; commands show the option of that name instead.
+    ``"unlabelled=True"``; commands show the option of that name instead. Of several faults in one
+    column that of the lowest ``rank`` is told.
 
     >>> str(InputError("unknown class 'catt'", "did you mean 'cat'?", row=3))
     "row 3: unknown class 'catt'; did you mean 'cat'?"
@@ -32,8 +33,9 @@ class InputError(ValueError):
         column: object = None,
         line: int | None = None,
         argument: str = "",
+        rank: int = 0,
     ) -> None:
-        self.problem, self.remedy, self.argument = problem, remedy, argument
+        self.problem, self.remedy, self.argument, self.rank = problem, remedy, argument, rank
         self.file, self.column = file, column
         self.rows: Sequence[int] = [row] if isinstance(row, int) else row or []
         self.lines: Sequence[int] = [] if line is None else [line]  # of the first rows

@@ -11,6 +11,7 @@ import csv
 import json
 import math
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,11 +62,13 @@ Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows 
 
 _RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
 _BLOCK = 1 << 24  # bytes read and parsed at a time; no row of CSV may be longer
+_TEXT, _BATCH = 1 << 24, 65_536  # bytes of CSV, and rows of Parquet, that make a batch
 _MEMORY = 3  # bytes that reading a byte of CSV takes
 _LINES = 1024  # lines of JSON turned into columns at a time
 _KEYS = 100_000  # different keys that the lines of a file may have together
 _ROWS = 8192  # rows turned into Python values at a time
 _CELL = 131_072  # longest cell that Python's csv module reads
+_WORDS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 
 
 def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> LabelSets:
@@ -273,79 +276,137 @@ def read_columns(
     With `raw`, features of text files stay text as well, letter by letter. With `skip`, rows that
     are wider or narrower than the header, and lines that are not JSON, are left out.
     """
+    return next(column_batches(file, choose, labels, raw=raw, skip=skip, whole=True))
+
+
+def column_batches(
+    file: Path,
+    choose: Choose,
+    labels: Sequence[str] = (),
+    *,
+    raw: bool = False,
+    skip: bool = False,
+    whole: bool = False,
+) -> Iterator[Columns]:
+    """Yield what :func:`read_columns` reads, a batch of rows at a time, or the `whole` at once.
+
+    JSONL is always read whole, since any line may bring a column. Nothing is yielded of files
+    without rows, unless they are read whole.
+    """
     suffix = suffix_of(file)
     if suffix == ".parquet":
-        return _read_parquet(file, choose, labels)
-    if suffix == ".jsonl":
-        return _read_jsonl(file, choose, labels, skip)
-    return _read_csv(file, choose, labels, raw, skip)
+        yield from _parquet_batches(file, choose, labels, whole)
+    elif suffix == ".jsonl":
+        yield _read_jsonl(file, choose, labels, skip)
+    else:
+        yield from _csv_batches(file, choose, labels, raw, skip, whole)
 
 
-def _read_csv(file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool) -> Columns:
+def _csv_batches(
+    file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool, whole: bool
+) -> Iterator[Columns]:
     header, _ = csv_rows(file)
     lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
     inside = parse_json(lists[0], line=1) if lists else None
     features = choose([name for name in header if not name.startswith(MARK)])
-    quotes, ends = _scan(file)
+    quotes, ends, size = _scan(file)
     if quotes % 2:
         _diagnose(file)  # Arrow takes a quote that never ends for a long cell
     text = {*labels, *(features if raw else ())}
-    skipped: list[Any] | None = [] if skip else None
-    try:
-        table = _parse(file, header, [*features, *labels], text, quotes > 0, skipped)
-    except pa.ArrowInvalid as error:
-        if _diagnose(file):
-            problem = f"this is not a readable CSV file ({' '.join(str(error).split())[:80]})"
-            raise LabelError(problem, "write it again") from None
-        table = pa.table({name: pa.array([], pa.string()) for name in [*features, *labels]})
-    if len(header) == 1:  # then an empty line is a row, unless nothing follows
-        table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
-    cells = {name: _texts(table.column(name)) for name in labels}
-    return Columns(table.select(features), cells, inside, table.num_rows, len(skipped or ()))
+    for part in [None] if whole else _text_blocks(file, size, len(header) > 1):
+        skipped: list[Any] | None = [] if skip else None
+        try:
+            table = _parse(file, part, header, [*features, *labels], text, quotes > 0, skipped)
+        except pa.ArrowInvalid as error:
+            if _diagnose(file):
+                problem = f"this is not a readable CSV file ({' '.join(str(error).split())[:80]})"
+                raise LabelError(problem, "write it again") from None
+            table = pa.table({name: pa.array([], pa.string()) for name in [*features, *labels]})
+        if whole and len(header) == 1:  # then an empty line is a row, unless nothing follows
+            table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
+        cells = {name: _texts(table.column(name)) for name in labels}
+        rows = table.num_rows
+        yield Columns(table.select(features), cells, inside, rows, len(skipped or ()))
 
 
-def _scan(file: Path) -> tuple[int, int]:
-    """Return how many quotes there are, and how many line ends the file ends with."""
-    quotes, tail = 0, b""
+def _scan(file: Path) -> tuple[int, int, int]:
+    """Return how many quotes there are, how many line ends at the end, and the bytes before."""
+    quotes, size, tail = 0, 0, b""
     try:
         with pa.input_stream(str(file)) as stream:
             while block := stream.read(_BLOCK):
                 quotes += block.count(b'"')
+                size += len(block)
                 blank = len(block.rstrip(b"\r\n"))
                 tail = block[blank:] if blank else tail + block
     except OSError as error:
         if error.errno is None:  # not the system's, but that of what unpacks
             raise LabelError("this is not a readable gzip file", "write it again") from None
         raise
-    return quotes, tail.count(b"\n") or tail.count(b"\r")
+    return quotes, tail.count(b"\n") or tail.count(b"\r"), size - len(tail)
+
+
+def _text_blocks(file: Path, size: int, several: bool) -> Iterator[pa.Buffer]:
+    """Yield the rows in the first `size` bytes of a CSV file in blocks, without the header.
+
+    A line end that is not inside of a quoted cell ends a row; such a cell begins with its quote.
+    Blocks of blank lines are left out where there are `several` columns.
+    """
+    stop = re.escape(separator_of(file)).encode() + rb"\r\n"
+    cells = rb'[^"\r\n]++|(?<![^%b])"(?:[^"]++|"")*+"|(?<=[^%b])"' % (stop, stop)
+    row = rb"(?:%b)*+(?:\r?\n|\r(?=[^\n]))" % cells
+    first, rows = re.compile(row), re.compile(rb"(?:%b)*+" % row)
+    text, header = b"", None
+    with pa.input_stream(str(file)) as stream:
+        while block := stream.read(min(_TEXT, size)):
+            text, size = text + block, size - len(block)
+            if header is None:
+                header = first.match(text)
+                text = text if header is None else text[header.end() :]
+            end = len(text)
+            if size and b'"' in text:
+                end = rows.match(text).end()  # type: ignore[union-attr]  # no rows match, too
+            elif size:
+                end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
+            end = end or len(text) * (len(text) > _BLOCK)  # no row is that long: Arrow says so
+            if header is None or not end:
+                continue
+            if not several or text[:end].strip(b"\r\n"):
+                sink = pa.BufferOutputStream()
+                sink.write(text[:end])
+                yield sink.getvalue()
+            text = text[end:]
 
 
 def _parse(
     file: Path,
+    part: pa.Buffer | None,
     header: list[str],
     columns: list[str],
     text: set[str],
     quoted: bool,
     skipped: list[Any] | None,
 ) -> pa.Table:
+    """Parse the rows of a CSV file, or a part of them that has no header."""
+
     def leave_out(row: Any) -> str:
         assert skipped is not None  # only then it is called
         skipped.append(row)
         return "skip"
 
-    # Arrow opens the file itself: what belongs to Python would be freed by Arrow's threads,
-    # and a thread that does so while Python shuts down aborts the process. It aborts as well
-    # where memory ends, so that a limit is looked at before.
+    # Arrow opens the file itself, or owns the part: what belongs to Python would be freed by
+    # Arrow's threads, and a thread that does so while Python shuts down aborts the process. It
+    # aborts as well where memory ends, so that a limit is looked at before.
     left = memory_left()
-    if _MEMORY * file.stat().st_size > left:
+    if _MEMORY * (file.stat().st_size if part is None else part.size) > left:
         raise MemoryError
-    with pa.input_stream(str(file)) as stream:
+    with pa.input_stream(str(file)) if part is None else pa.BufferReader(part) as stream:
         return arrow_csv.read_csv(
             stream,
             read_options=arrow_csv.ReadOptions(
                 block_size=_BLOCK,
                 column_names=header,
-                skip_rows_after_names=1,
+                skip_rows_after_names=int(part is None),
                 # each thread reserves memory, and none may come back to Python
                 use_threads=left == math.inf and skipped is None,
             ),
@@ -442,16 +503,24 @@ def parquet_file(file: Path) -> Iterator[pq.ParquetFile]:
             raise LabelError("this is not a readable Parquet file", "write it again") from None
 
 
-def _read_parquet(file: Path, choose: Choose, labels: Sequence[str]) -> Columns:
+def _parquet_batches(
+    file: Path, choose: Choose, labels: Sequence[str], whole: bool
+) -> Iterator[Columns]:
     with parquet_file(file) as source:
         schema = source.schema_arrow
         features = choose(list(schema.names))
-        check_memory(source.metadata.num_rows, max(len(features), 1))
-        table = source.read(columns=[*features, *labels])
-    meta = (schema.metadata or {}).get(META)
-    cells = {name: _cells(table.column(name), name) for name in labels}
-    inside = None if meta is None else parse_json(meta)
-    return Columns(table.select(features), cells, inside, source.metadata.num_rows)
+        meta = (schema.metadata or {}).get(META)
+        inside = None if meta is None else parse_json(meta)
+        if whole:
+            check_memory(source.metadata.num_rows, max(len(features), 1))
+            parts = iter([source.read(columns=[*features, *labels])])
+        else:
+            found = source.iter_batches(_BATCH, columns=[*features, *labels])
+            parts = (pa.Table.from_batches([batch]) for batch in found)
+        for table in parts:
+            cells = {name: _cells(table.column(name), name) for name in labels}
+            rows = source.metadata.num_rows if whole else table.num_rows
+            yield Columns(table.select(features), cells, inside, rows)
 
 
 def _cells(column: pa.ChunkedArray, name: str) -> Cells:
@@ -507,11 +576,11 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _number(cell: str | None) -> float:
-    """Read text that Arrow does not take for a number, such as ``+3``."""
+    """Read text that Arrow does not take for a number, such as ``+3``, or ``true`` beside 2."""
     try:
         return float("nan" if cell is None or "_" in cell else cell)
     except ValueError:
-        return float("nan")
+        return _WORDS.get(str(cell), float("nan"))
 
 
 def shown_cell(column: pa.ChunkedArray, row: int) -> str:

@@ -65,16 +65,19 @@ class Criterion:
         >>> found.estimate, found.standard_error
         (tensor(0.5000), tensor(0.5000))
         """
-        scores, mask = as_tensors(logits, excluded)
-        check_excluded(mask)
-        says = mask.amax(-1)
-        known = (mask,) if rate is None else (mask, rates_of(rate, scores))
-        values = self.values(scores, *known)
+        values, says = self.rows(logits, excluded, rate)
         n = says.sum(-1)
         mean = (says * values).sum(-1) / n
         spread = (says * (values - mean.unsqueeze(-1)).square()).sum(-1)
         error = (spread / (n * (n - 1).clamp(min=1))).sqrt()
         return Estimate(mean, torch.where(n > 1, error, torch.inf))
+
+    def rows(self, logits: Tensor, excluded: Any, rate: Any = None) -> tuple[Tensor, Tensor]:
+        """Return the value of each row, and 1 where the row counts, ``[..., n]`` both."""
+        scores, mask = as_tensors(logits, excluded)
+        check_excluded(mask)
+        known = (mask,) if rate is None else (mask, rates_of(rate, scores))
+        return self.values(scores, *known), mask.amax(-1)
 
 
 def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
