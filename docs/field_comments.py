@@ -10,6 +10,7 @@ from inspect import get_annotations
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc import ALL
 from sphinx.pycode import ModuleAnalyzer
 
 
@@ -22,8 +23,8 @@ def described(kind: type) -> dict[str, str]:
     return {name: own[name] for name in get_annotations(kind) if name in own}
 
 
-def _show(_app: Sphinx, what: str, _name: str, thing: Any, _: Any, lines: list[str]) -> None:
-    if what == "class":
+def _show(_app: Sphinx, what: str, _name: str, thing: Any, how: Any, lines: list[str]) -> None:
+    if what == "class" and how.get("members") is not ALL:  # else each field is shown by itself
         found = described(thing)
         lines += ["", *(f":param {name}: {text}" for name, text in found.items())] if found else []
 

@@ -71,7 +71,7 @@ class ErrorBound:
     value: float  #: the bound
     complexity: NDArray[np.float64]  #: its first term for each size 1 … k-1, times p(s)
     deviation: NDArray[np.float64]  #: its second term, likewise
-    left_out: tuple[int, ...]  #: sizes of the law without examples: the bound ignores them
+    left_out: tuple[int, ...]  #: sizes of the law without examples, on which the bound is silent
 
     def __float__(self) -> float:
         return self.value
