@@ -1,7 +1,7 @@
 """Sphinx settings.
 
-Before each build the table of approaches is written from the registry, and the tables of times from
-what the benchmarks recorded.
+Before each build the table of approaches is written from the registry, the tables of times from
+what the benchmarks recorded, and the gallery from the examples.
 """
 
 import sys
@@ -10,6 +10,7 @@ from pathlib import Path
 import ruleout as ro
 
 sys.path.insert(0, str(Path(__file__).parent))
+from gallery import write_gallery
 from measured import write_measured
 from table import write_table
 
@@ -32,8 +33,10 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = [
     "_build",
+    "approaches-costs.md",
     "approaches-table.md",
     "engine-table.md",
+    "gallery-examples.md",
     "labelling-study.md",
     "reproduction-notes.md",
 ]
@@ -41,6 +44,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied can be pasted
 copybutton_prompt_is_regexp = True
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"ruleout {release}"
 
 autodoc_typehints = "description"
@@ -51,3 +55,4 @@ html_math_renderer = "mathml"
 
 write_table(Path(__file__).parent / "approaches-table.md")
 write_measured(Path(__file__).parent / "engine-table.md")
+write_gallery(Path(__file__).parent / "gallery-examples.md")

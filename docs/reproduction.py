@@ -1,4 +1,4 @@
-"""Write reproduction.md from the ledgers under results/, and the tables there.
+"""Write reproduction.md and its figures from the ledgers under results/, and the tables there.
 
     python docs/reproduction.py
 
@@ -7,6 +7,7 @@ Numbers come from the ledgers; what was tried and why is in reproduction-notes.m
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -21,24 +22,38 @@ from ruleout.experiments import (
     write_report,
 )
 from ruleout.experiments.plans import printed_for
-from ruleout.experiments.reports import columns, count, difference, findings, trends
+from ruleout.experiments.reports import columns, count, difference, draw, findings, trends
 from ruleout.methods import approach
 from ruleout.report import markdown
 from ruleout.report.number_format import p_value
 from ruleout.theory import bound, error_bound, linear_complexity, lipschitz
 
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import write_small
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
+PICTURES = Path("_static", "reproduction")
+
+
+def tables() -> dict[str, PaperTable]:
+    return {table.cells.name: table for table in paper_tables(gather(RESULTS / "ledger"))}
+
+
+def beside_paper(found: dict[str, PaperTable]) -> dict[str, PaperTable]:
+    """Return the tables that the paper has, in its order."""
+    return {name: found[name] for name in TABLES if name in found}
 
 
 def document() -> str:
     """Return the page."""
-    found = {table.cells.name: table for table in paper_tables(gather(RESULTS / "ledger"))}
-    main = {name: found[name] for name in TABLES if name in found}
+    found = tables()
+    main = beside_paper(found)
     variants = paper_tables(gather(RESULTS / "variants"))
     parts = [
         _head(main),
         _counts(main),
+        _FIGURES,
         "## The tables\n",
         "Beneath each of our numbers stands the paper's and the difference.\n",
         *map(_table, main.values()),
@@ -84,6 +99,61 @@ A cell *agrees* when the two means differ by at most
 $2\\sqrt{s_\\mathrm{paper}^2 + s_\\mathrm{ours}^2}$, with the standard deviations over five trials;
 otherwise it is *better* or *worse* than the paper's.
 """
+
+
+_FIGURES = f"""## In pictures
+
+![Our accuracy against the printed one, a point for each cell]({PICTURES}/cells.png)
+
+A point for each cell, with one standard deviation over the trials to each side. On the dashed line
+ours and the paper's are the same.
+
+### Figure 1: test accuracy by epoch
+
+The losses of the unbiased estimator, with the configurations that were chosen. Bands: one standard
+deviation over the trials.
+
+![Test accuracy by epoch, a panel for each data set]({PICTURES}/figure-1.png)
+
+### Figure 2: training accuracy by epoch
+
+True labels measure it; they neither train nor choose.
+
+![Training accuracy by epoch, a panel for each data set]({PICTURES}/figure-2.png)
+"""
+
+_VERDICTS = {"agrees": ("#0072b2", "o"), "better": ("#009e73", "^"), "worse": ("#d55e00", "v")}
+
+
+def draw_cells(main: dict[str, PaperTable], file: Path) -> None:
+    """Draw every cell: what is printed to the right, ours upwards."""
+    from matplotlib.figure import Figure
+
+    high = -(-len(main) // 2)
+    page = Figure(figsize=(7.6, 3.4 * high + 0.3), layout="constrained")
+    places = list(page.subplots(high, 2, squeeze=False).flat)
+    for axes, table in zip(places, main.values(), strict=False):
+        some = 100 * table.records[0].mean
+        axes.axline((some, some), slope=1, color="0.6", linewidth=0.8, linestyle="--")
+        for said, (colour, sign) in _VERDICTS.items():
+            cells = [(one, printed_for(one.spec)) for one in table.records if verdict(one) == said]
+            told = [(p.mean, 100 * one.mean, p.std, 100 * one.std) for one, p in cells if p]
+            if told:
+                x, y, wide, tall = zip(*told, strict=True)
+                own = {"color": colour, "markersize": 3.5, "elinewidth": 0.5}
+                axes.errorbar(x, y, tall, wide, sign, label=f"{len(told)} {_TOLD[said]}", **own)
+        axes.set_title(table.cells.title, fontsize=9)
+        axes.set_xlabel("printed, %", fontsize=8)
+        axes.set_ylabel("ours, %", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.25)
+        axes.legend(fontsize=7, frameon=False, loc="upper left")
+    for axes in places[len(main) :]:
+        axes.set_visible(False)
+    page.savefig(file, dpi=150, metadata={"Software": None})
+
+
+_TOLD = {"agrees": "agree", "better": "better", "worse": "worse"}
 
 
 def _row(cells: Sequence[object]) -> str:
@@ -307,8 +377,14 @@ def _gaps(column: dict[str, Record]) -> list[float]:
 
 
 def write() -> None:
-    """Write the tables in results/ and the page."""
-    write_report(gather(RESULTS / "ledger"), RESULTS, ["latex", "markdown", "csv"])
+    """Write the tables in results/, the page and its figures."""
+    held = gather(RESULTS / "ledger")
+    write_report(held, RESULTS, ["latex", "markdown", "csv"])
+    (HERE / PICTURES).mkdir(exist_ok=True)
+    draw([one for one in held.records if one.spec.features == "raw"], HERE / PICTURES, ["png"])
+    draw_cells(beside_paper(tables()), HERE / PICTURES / "cells.png")
+    for file in (HERE / PICTURES).glob("*.png"):
+        write_small(file.read_bytes(), file)
     (HERE / "reproduction.md").write_text(document(), encoding="utf-8")
 
 

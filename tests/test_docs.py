@@ -16,22 +16,23 @@ import ruleout as ro
 from ruleout.cli import app
 
 ROOT = Path(__file__).parent.parent
-API = ROOT / "docs" / "api.rst"
+PAGES = sorted((ROOT / "docs" / "api").glob("*.rst"))
+API = "\n".join(page.read_text() for page in PAGES)
 
-pytestmark = pytest.mark.skipif(not API.exists(), reason="the docs are not part of this checkout")
+pytestmark = pytest.mark.skipif(not PAGES, reason="the docs are not part of this checkout")
 
 
 @pytest.mark.parametrize(
     "name", [n for n in ro.__all__ if n not in ("__version__", "labels", "losses")]
 )
 def test_every_public_name_is_documented(name: str) -> None:
-    assert f"ruleout.{name}" in API.read_text()
+    assert f"ruleout.{name}" in API
 
 
 @pytest.mark.parametrize("name", ro.losses.names())
 def test_every_loss_is_documented(name: str) -> None:
     function = ro.losses.get(name).function
-    assert f"autofunction:: {function.__module__}.{function.__name__}\n" in API.read_text()
+    assert f"autofunction:: {function.__module__}.{function.__name__}\n" in API
     assert function.__doc__
 
 
@@ -40,11 +41,17 @@ def test_every_loss_is_documented(name: str) -> None:
     ["comparison", "datasets", "estimator", "experiments", "report", "selection", "training"],
 )
 def test_every_public_name_of_a_room_is_documented(room: str) -> None:
-    text = API.read_text()
     names = getattr(ro, room).__all__
     assert [
-        name for name in names if not re.search(rf"ruleout\.([\w.]+\.)?{name}$", text, re.M)
+        name for name in names if not re.search(rf"ruleout\.([\w.]+\.)?{name}$", API, re.M)
     ] == []
+
+
+def test_every_room_has_a_page_of_the_api() -> None:
+    rooms = {one.name for one in _script("house_map")["rooms"]()} | {"testing", "theory"}
+    assert {page.stem for page in PAGES} == (rooms - {"cli"}) | {"index"}
+    index = (ROOT / "docs" / "api" / "index.rst").read_text()
+    assert [name for name in ro._LATE if f"   {name}\n" not in index] == []
 
 
 def _script(name: str) -> dict[str, Any]:
@@ -97,6 +104,12 @@ def test_example_of_the_command_line_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "report" / "report.html").exists()
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_pictures_of_a_page_are_there(page: Path) -> None:
+    named = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    assert [one for one in named if not (page.parent / one).is_file()] == []
+
+
 def test_tables_of_times_do_without_the_files(tmp_path: Path) -> None:
     _script("measured")["write_measured"](tmp_path / "table.md", tmp_path)
     assert "Not recorded in this checkout" in (tmp_path / "table.md").read_text()
@@ -120,6 +133,16 @@ def test_readme_names_the_two_commands() -> None:
     recipes = (ROOT / "Makefile").read_text()
     assert "\ndemo:" in recipes
     assert "\ntest:" in recipes
+
+
+def test_files_that_the_readme_names_are_there() -> None:
+    lines = (ROOT / "README.md").read_text().split("| where to look |\n")[1].split("\n\n")[0]
+    for line in lines.splitlines()[1:]:
+        room, _, look = line.strip("| ").split(" | ")
+        own = Path() if room == "theory, testing" else Path(room)
+        named = re.findall(r"`([\w/]+\.py)`", look)
+        assert [one for one in named if not (ROOT / "src" / "ruleout" / own / one).is_file()] == []
+        assert named, line
 
 
 def test_the_reproduction_is_what_the_ledgers_say(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ruleout.experiments import (
 )
 from ruleout.experiments.reports import COLUMNS, accuracies
 from ruleout.labels.errors import InputError
-from ruleout.report import render
+from ruleout.report import Curves, render
 
 KEYS = ("table", "dataset", "model", "sizes", "group", "approach")
 FEW = ("log", "exp", "mae", "mse", "gce", "phuber", "cce", "ga-before")
@@ -203,6 +203,18 @@ def test_figures_need_curves_of_the_unbiased_losses(tmp_path: Path) -> None:
     assert names(made, tmp_path) == {"figure-1.png", "figure-2.png"}
 
 
+def test_a_figure_has_no_empty_panels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    seen: list[list[bool]] = []
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *_, **__: seen.append([a.get_visible() for a in self.axes])
+    )
+    sets = ("yeast", "texture", "dermatology", "synthetic-control", "digits")
+    write_report(held(*(record(spec("mae", dataset=one)) for one in sets)), tmp_path, ["png"])
+    assert seen == [[True] * 5 + [False] * 3] * 2
+
+
 def test_without_matplotlib_figures_are_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,11 +232,30 @@ def test_without_matplotlib_figures_are_one_sentence(
 def test_the_page_has_a_section_for_each_table() -> None:
     both = held(*some(), *some(features="standardised"), record(spec(dataset="digits")))
     made = page(both)
-    assert len(made.sections) == 3
-    assert len({one.title for one in made.sections}) == 3
+    assert len(made.sections) == 4  # and one for the figures
+    assert len({one.title for one in made.sections}) == 4
     text = render(made)
     for section in made.sections:
         assert section.title in text
+
+
+def test_the_page_has_both_figures_with_a_panel_for_each_data_set() -> None:
+    assert len(page(held(record(spec("log")))).sections) == 1  # none of the losses drawn there
+    found = [record(spec(name, dataset=data)) for data in ("texture", "yeast")
+             for name in ("cce", "mae", "log")]  # fmt: skip
+    figures = page(held(*found)).sections[-1]
+    assert figures.title == "Figures 1 and 2: accuracy by epoch"
+    assert [part.title for part in figures.parts if isinstance(part, Curves)] == [
+        "Yeast, linear: test accuracy",
+        "Yeast, linear: training accuracy with true labels",
+        "Texture, linear: test accuracy",
+        "Texture, linear: training accuracy with true labels",
+    ]
+    first = figures.parts[0]
+    assert isinstance(first, Curves)
+    assert [line.name for line in first.lines] == ["MAE", "CCE"]
+    np.testing.assert_allclose(first.lines[0].mean, found[4].curves["test"].mean(0), rtol=1e-6)
+    assert 'class="part half curves"' in render(page(held(*found)))
 
 
 def test_the_page_counts_what_agrees() -> None:

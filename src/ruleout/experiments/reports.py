@@ -32,7 +32,7 @@ from ruleout.experiments.specs import Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER, approach
-from ruleout.report import CellTable, Line, Listing, Note, Part, Report, Section, TableCell
+from ruleout.report import CellTable, Curves, Line, Listing, Note, Part, Report, Section, TableCell
 from ruleout.report.number_format import duration, p_value
 from ruleout.version import __version__
 
@@ -142,6 +142,8 @@ def page(held: Holdings, title: str = "Learning with multiple complementary labe
     if held.failures:
         summary.append(f"{len(held.failures)} cells failed; they are listed with their errors.")
     facts, sections = _page_facts(held.records), [_section(table) for table in tables]
+    if panels := _panels(held.records):
+        sections.append(_figures(panels))
     return Report(title, summary=summary, facts=facts, sections=sections)
 
 
@@ -284,17 +286,18 @@ def _by_place(records: Iterable[Record]) -> dict[Place, dict[str, Record]]:
     return found
 
 
+def _position(place: Place) -> tuple[int, int, Place]:
+    """Order data sets and models as the paper does, our own last."""
+    known = [list(names.values()) for names in (DATASETS, MODELS)]
+    data, model = (n.index(c) if c in n else len(n) for n, c in zip(known, place, strict=False))
+    return data, model, place
+
+
 def _heads(specs: Sequence[Spec]) -> dict[Place, str]:
     """Return the columns in the order of the paper, our own last, with what tells them apart."""
-    known = [list(names.values()) for names in (DATASETS, MODELS)]
-
-    def order(place: Place) -> tuple[int, int, Place]:
-        data, model = (n.index(c) if c in n else len(n) for n, c in zip(known, place, strict=False))
-        return data, model, place
-
     laws, sets = {spec.law for spec in specs}, {spec.dataset for spec in specs}
     heads = {}
-    for place in sorted({_place(spec) for spec in specs}, key=order):
+    for place in sorted({_place(spec) for spec in specs}, key=_position):
         dataset, model, law = place
         models = {spec.model for spec in specs if spec.dataset == dataset}
         more = [model] * (len(models) > 1) + [law] * (len(laws) > 1)
@@ -659,8 +662,25 @@ LOSSES = {
     "cce": ("CCE", "#d55e00"),
 }
 
-_FIGURES = {"figure-1": ("test", "Test accuracy (%)"),
-            "figure-2": ("train", "Training accuracy with true labels (%)")}  # fmt: skip
+_FIGURES = {"figure-1": ("test", "Test accuracy"),
+            "figure-2": ("train", "Training accuracy with true labels")}  # fmt: skip
+
+
+def _figures(panels: Mapping[str, Sequence[Record]]) -> Section:
+    """Return both figures for the page: each panel of the first beside that of the second."""
+    parts = [
+        Curves(
+            f"{title}: {label.lower()}",
+            [_line(LOSSES[record.spec.approach][0], record, curve) for record in found],
+            band_label="± one standard deviation of the trials",
+            unit="percent",
+            half=True,
+        )
+        for title, found in panels.items()
+        for curve, label in _FIGURES.values()
+    ]
+    text = "The losses of the unbiased estimator, with the configurations that were chosen."
+    return Section("Figures 1 and 2: accuracy by epoch", parts, text=text)
 
 
 def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
@@ -679,14 +699,14 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
         wide = min(4, len(panels))
         high = -(-len(panels) // wide)
         figure = Figure(figsize=(3.1 * wide, 2.6 * high + 0.5), layout="constrained")
-        axes = figure.subplots(high, wide, squeeze=False).flat
+        axes = list(figure.subplots(high, wide, squeeze=False).flat)
         for place, (title, found) in zip(axes, panels.items(), strict=False):
             _panel(place, title, found, curve)
-        for place in list(axes)[len(panels) :]:
+        for place in axes[len(panels) :]:
             place.set_visible(False)
         handles, names = next(iter(figure.axes)).get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
-        figure.supylabel(label, fontsize=9)
+        figure.supylabel(f"{label} (%)", fontsize=9)
         for kind in kinds:
             made.append(Path(folder) / f"{name}.{kind}")
             told = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
@@ -697,7 +717,7 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
 
 def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
     found: dict[str, list[Record]] = {}
-    for record in records:
+    for record in sorted(records, key=lambda r: (r.spec.features, _position(_place(r.spec)))):
         spec = record.spec
         drawn = spec.approach in LOSSES and not spec.law.startswith("fixed:")
         if drawn and {"test", "train"} <= record.curves.keys():
@@ -705,12 +725,13 @@ def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
             panel = found.setdefault(f"{label_of(spec.dataset)}, {spec.model}{own}", [])
             if spec.approach not in {one.spec.approach for one in panel}:  # of the first setting
                 panel.append(record)
+    for panel in found.values():
+        panel.sort(key=lambda record: list(LOSSES).index(record.spec.approach))
     return found
 
 
 def _panel(axes: Any, title: str, records: Sequence[Record], curve: str) -> None:
-    order = list(LOSSES)
-    for record in sorted(records, key=lambda r: order.index(r.spec.approach)):
+    for record in records:
         name, colour = LOSSES[record.spec.approach]
         points = 100 * record.curves[curve].astype(float)
         mean, std = points.mean(0), points.std(0, ddof=min(1, len(points) - 1))

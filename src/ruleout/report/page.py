@@ -185,7 +185,7 @@ def _curves(part: Curves, key: str, colours: Mapping[str, int]) -> Markup:
             "on": line.name in on,
         }
         groups.setdefault(line.family, []).append(entry)
-    picture = curves(part, key=key, height=420, colours=colours, on=on)
+    picture = curves(part, key=key, height=300 if part.half else 420, colours=colours, on=on)
     return fill("curves.html", part=part, key=key, picture=picture, groups=groups)
 
 

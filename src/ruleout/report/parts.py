@@ -267,6 +267,7 @@ class Curves:
     #: them up to seven, else the five that end highest
     visible: Collection[str] | None = None
     y_range: tuple[float, float] | None = None  #: ends of the vertical axis; None: of the numbers
+    half: bool = False  #: takes half the width of the page: two stand side by side
     note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
