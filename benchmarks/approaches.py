@@ -4,8 +4,8 @@
 
 2,000 rows of 784 features, 10 classes, sets of the law `released`, batches of 256; a linear model
 and the MLP of the paper. One thread, and the time of the processor: machines are noisy, so each
-approach also takes turns with LOG, and a ratio is that of the medians. Before shuffle an epoch has a
-row for each ruled-out class, here five times as many.
+approach also takes turns with LOG, and a ratio is that of the medians. Before shuffle an epoch has
+a row for each ruled-out class, here five times as many.
 """
 
 from __future__ import annotations

@@ -110,6 +110,15 @@ def test_pictures_of_a_page_are_there(page: Path) -> None:
     assert [one for one in named if not (page.parent / one).is_file()] == []
 
 
+@pytest.mark.parametrize("name", ro.approaches())
+def test_the_table_of_approaches_says_what_each_computes_costs_and_is_for(name: str) -> None:
+    table, row = _script("table"), ro.approach(name)
+    assert "$" in table["formula"](row) or "ramp" in name
+    assert len(table["when"](row)) > 1
+    (line,) = [one for one in table["costs"]() if one.startswith(f"| `{name}` |")]
+    assert re.search(r"\| \d+\.\d \| \d+\.\d \|", line), "python benchmarks/approaches.py --record"
+
+
 def test_tables_of_times_do_without_the_files(tmp_path: Path) -> None:
     _script("measured")["write_measured"](tmp_path / "table.md", tmp_path)
     assert "Not recorded in this checkout" in (tmp_path / "table.md").read_text()
