@@ -19,7 +19,10 @@ from web.servers import MEMORY, QUICK, Server, install, programs, server
 from ruleout.web import Item, Settings, Store, database
 
 #: Whose tests run on PostgreSQL in the default tier: locks, batches, plans, old schemas.
-ON_BOTH = ("test_store_batches", "test_store_races", "test_store_schema", "test_store_upgrade")
+ON_BOTH = (
+    "test_store_batches", "test_store_grow", "test_store_races", "test_store_schema",
+    "test_store_upgrade",
+)  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ruleout.labels import propose
 from ruleout.web.answer_log import AnswerLog, from_cells
-from ruleout.web.entities import LogRow
+from ruleout.web.entities import LogRow, Settings
 
 CLASSES = ("cat", "dog", "bird", "fish")
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
@@ -70,6 +70,7 @@ def log_of(
     made = [
         vars(one)
         | {
+            "question": 1,
             "item": number[one.item_name],
             "user": people.index(one.user_name),
             "proposed": json.dumps(one.proposed),
@@ -80,11 +81,11 @@ def log_of(
         }
         for one in rows
     ]
-    columns = (*LogRow.__dataclass_fields__, "undone")
+    columns = (*LogRow.__dataclass_fields__, "undone", "question")
     known = gold or {}
     return from_cells(
         {column: [one[column] for one in made] for column in columns},
-        classes,
+        Settings(classes=classes),
         list(enumerate(people)),
         [(at, name, known.get(name)) for name, at in number.items()],
     )

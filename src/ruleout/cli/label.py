@@ -30,7 +30,33 @@ if TYPE_CHECKING:
 #: Where `ruleout label serve` answers unless told otherwise.
 ADDRESS = "http://127.0.0.1:8765"
 
+_GOLD_RATE = 0.05  # of the questions, where --gold is given alone
+
 Place = Annotated[Path, typer.Argument(metavar="PROJECT", help="The folder of the project.")]
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A table with columns item and class: items whose class is known, to test "
+        "annotators with.",
+    ),
+]
+GoldRate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="R", help=f"The share of questions that are tests; {_GOLD_RATE} with --gold."
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="For a table: show only this column, as text."),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="For a table: the column that names the items; never shown."
+    ),
+]
 
 
 def parse_origin(text: str) -> str:
@@ -77,7 +103,6 @@ def in_time(seconds: float | None) -> str:
 
 
 _MANY = 15  # classes in a question, on average: more takes long to read
-_GOLD_RATE = 0.05  # of the questions, where --gold is given alone
 
 
 @friendly()
@@ -110,20 +135,8 @@ def init(
         ),
     ] = "propose",
     rounds: Annotated[int, typer.Option(metavar="N", help="Answers that each item gets.")] = 1,
-    gold: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A table with columns item and class: items whose class is known, to test "
-            "annotators with.",
-        ),
-    ] = None,
-    gold_rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="R", help=f"The share of questions that are tests; {_GOLD_RATE} with --gold."
-        ),
-    ] = None,
+    gold: Gold = None,
+    gold_rate: GoldRate = None,
     which: Annotated[
         bool, typer.Option("--which", help="After a yes, ask which one it is.")
     ] = False,
@@ -133,16 +146,8 @@ def init(
             metavar="MINUTES", help="How long a question is kept for the person who got it."
         ),
     ] = 10.0,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="For a table: show only this column, as text."),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="For a table: the column that names the items; never shown."
-        ),
-    ] = None,
+    text: Text = None,
+    name: Name = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -190,21 +195,78 @@ def init(
         _print_made(made, found, project, leader, made.store.invite(leader, "lead"))
 
 
-def _classes(text: str) -> tuple[str, ...]:
+@friendly()
+def add(
+    project: Place,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER|FILE",
+            help="The folder of the project's images, for those that are new in it; or a table "
+            "whose rows are new.",
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="FILE|A,B,…", help="Further classes, or a file of them.")
+    ] = None,
+    gold: Gold = None,
+    gold_rate: GoldRate = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Answers that each item gets from now on.")
+    ] = None,
+    text: Text = None,
+    name: Name = None,
+) -> None:
+    """Add items, classes, known classes or rounds to a project, also while it is served.
+
+    All of it is added, or nothing. Answers stay what they are: of a class that was not there when
+    somebody was asked, their answer says nothing.
+    """
+    if all(one is None for one in (items, classes, gold, gold_rate, rounds)):
+        options = "--items, --classes, --gold, --gold-rate or --rounds"
+        raise typer.BadParameter(f"say what to add: {options}")
+    from dataclasses import replace
+
+    from ruleout.web.items import read_gold
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        before = opened.store.settings
+        rate = _GOLD_RATE if gold is not None and not before.gold_rate else before.gold_rate
+        settings = replace(
+            before,
+            classes=before.classes + (() if classes is None else _classes(classes, before.classes)),
+            rounds=before.rounds if rounds is None else rounds,
+            gold_rate=rate if gold_rate is None else gold_rate,
+        )
+        given = () if items is None else opened.found(items, settings, text=text, name=name).items
+        if gold is not None:
+            there = (item for _, item in opened.store.items())
+            both = {one.name: one for one in (*there, *given)}
+            given = read_gold(gold, list(both.values()), settings.classes)
+        grown = opened.store.grow(settings, given)
+    new = settings.classes[len(before.classes) :]
+    typer.echo(f"{grown.items:,} items added, {grown.gold:,} known classes, {len(new):,} classes.")
+    each = f"{settings.rounds:,} answer{'s' if settings.rounds > 1 else ''} for each"
+    typer.echo(f"The project has {len(settings.classes):,} classes, and asks for {each}.")
+
+
+def _classes(text: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
     from ruleout.labels.classes import class_names
     from ruleout.web.items import read_classes
     from ruleout.web.names import check_name, unique
 
-    if "," not in text and not Path(text).suffix and not os.path.lexists(text):
+    absent = "," not in text and not Path(text).suffix and not os.path.lexists(text)
+    if absent and not known:
         raise ValueError(f"{text}: there is no such file; check the name, or write --classes A,B,C")
-    if "," not in text or os.path.isfile(text):
-        return read_classes(text)
+    if not absent and ("," not in text or os.path.isfile(text)):
+        return read_classes(text, known)
     names = tuple(name.strip() for name in parse_names([text]))
     meet = unique("class name", "name each class once", None)
-    for one in names:
+    for one in (*known, *names):
         check_name(one, "class name", "separate names with single commas", longest=200)
         meet(one)
-    class_names(names)
+    class_names((*known, *names))
     return names
 
 
@@ -761,6 +823,6 @@ label = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (init, serve, users, status, export, plan):
+for command in (init, add, serve, users, status, export, plan):
     label.command()(command)
 label.command(name="import")(bring)  # "import" is a word of Python's own

@@ -6,6 +6,7 @@
 from ruleout.web.entities import (
     Brought,
     Event,
+    Grown,
     Item,
     LogRow,
     Question,
@@ -22,4 +23,13 @@ from ruleout.web.project_progress import Progress
 from ruleout.web.store import Store
 
 __all__ = ["Event", "Item", "LogRow", "Progress", "Question", "Receipt", "Reply", "Settings"]
-__all__ += ["Brought", "RefusedError", "Store", "StoreError", "Turn", "UnavailableError", "User"]
+__all__ += [
+    "Brought",
+    "Grown",
+    "RefusedError",
+    "Store",
+    "StoreError",
+    "Turn",
+    "UnavailableError",
+    "User",
+]

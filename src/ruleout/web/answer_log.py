@@ -24,8 +24,17 @@ from sqlalchemy import Connection, Integer, Text, and_, func, or_, select, type_
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import Bits, complement, count, one_hot, width
 from ruleout.labels.errors import InputError
-from ruleout.web.entities import IMPORTED, Kind, LogRow
-from ruleout.web.schema import answers, items, questions, slots, undone, users
+from ruleout.web.entities import IMPORTED, Kind, LogRow, Settings
+from ruleout.web.schema import (
+    answers,
+    decisions,
+    items,
+    project,
+    questions,
+    slots,
+    undone,
+    users,
+)
 
 Whole: TypeAlias = NDArray[np.intp]
 Switch: TypeAlias = NDArray[np.bool_]
@@ -69,8 +78,9 @@ class AnswerLog:
     `user` and `item` are positions in `users` and `items`, `kind` in ``KINDS``, `proposed` and
     `excluded` in `sets`, the distinct sets of the log. Where nothing was said, `which` and
     `took_ms` are -1. `received` is in microseconds since 1970. `counts` is whether an answer
-    stands: neither late, nor undone, nor itself an undo. `gold_class` is the class of each item
-    where it is known beforehand, else -1. `cells` are the columns as the database has them.
+    stands: neither late, nor undone, nor itself an undo. `asked_of` is how many classes there were
+    when its question was asked. `gold_class` is the class of each item where it is known
+    beforehand, else -1. `cells` are the columns as the database has them.
     """
 
     classes: tuple[str, ...]
@@ -82,6 +92,7 @@ class AnswerLog:
     user: Whole
     item: Whole
     round: Whole
+    asked_of: Whole
     kind: Whole
     proposed: Whole
     excluded: Whole
@@ -135,13 +146,17 @@ class AnswerLog:
         """Return the classes that each of these answers rules out.
 
         "No" rules out the proposed set, "yes" all others, "which" all but one, and a rule-out
-        answer what was clicked away; "skip" and "undo" say nothing.
+        answer what was clicked away; "skip" and "undo" say nothing. Nobody rules a class out that
+        was not there when they were asked.
         """
         kind, proposed = self.kind[places, None], self.masks[self.proposed[places]]
+        sizes, at = np.unique(self.asked_of[places], return_inverse=True)
+        there = np.packbits(np.arange(self.k) < sizes[:, None], axis=1, bitorder="little")[at]
+        named = one_hot(np.maximum(self.which[places], 0), self.k)
         choices: dict[Kind, Bits] = {
             "no": proposed,
-            "yes": complement(proposed, self.k),
-            "which": complement(one_hot(np.maximum(self.which[places], 0), self.k), self.k),
+            "yes": complement(proposed, self.k) & there,
+            "which": complement(named, self.k) & there,
             "excluded": self.masks[self.excluded[places]],
         }
         tests = [kind == KINDS.index(name) for name in choices]
@@ -212,12 +227,14 @@ class AnswerLog:
         """Return every "yes" and "no" with its question, for the unbiased risk.
 
         ``per_item()`` of it gives what :func:`ruleout.losses.answered` takes. That risk is unbiased
-        because the question is drawn before the answer is known. So it takes neither "which" and
-        rule-out answers, nor imported proposals, nor tests; a draw that was answered twice enters
-        once, and items whose answers contradict each other never.
+        because the question is drawn before the answer is known, among all classes. So it takes
+        neither "which" and rule-out answers, nor imported proposals, nor tests, nor what was asked
+        when there were fewer classes; a draw that was answered twice enters once, and items whose
+        answers contradict each other never.
         """
         places = self.standing("yes", "no")
-        places = places[~self.imported[places] & (self.candidates > 0)[self.item[places]]]
+        drawn = ~self.imported[places] & (self.asked_of[places] == self.k)
+        places = places[drawn & (self.candidates > 0)[self.item[places]]]
         used = self.draws(places)
         used = used[np.lexsort((used, self.item[used]))]
         masks = self.masks[self.proposed[used]]
@@ -235,7 +252,7 @@ class AnswerLog:
 
     def row(self, place: int) -> LogRow:
         """Return one answer with all that belongs to it."""
-        cell = {name: col[place] for name, col in self.cells.items() if name != "undone"}
+        cell = {name: col[place] for name, col in self.cells.items() if name not in _UNTOLD}
         cell |= {
             "item_name": self.items[self.item[place]],
             "user_name": self.users[self.user[place]],
@@ -268,6 +285,7 @@ _CELLS = {
     "id": answers.c.id,
     "user": answers.c.user,
     "item": questions.c.item,
+    "question": questions.c.id,
     "round": questions.c.round,
     "kind": answers.c.kind,
     "mode": questions.c.mode,
@@ -284,6 +302,7 @@ _CELLS = {
     "sent": type_coerce(answers.c.sent, Integer),
     "received": type_coerce(answers.c.received, Integer),
 }
+_UNTOLD = ("undone", "question")  # what a row of the log does not repeat
 _QUERY = (
     select(*_CELLS.values())
     .join(questions, answers.c.question == questions.c.id)
@@ -292,18 +311,18 @@ _QUERY = (
 )
 
 
-def read(db: Connection, classes: tuple[str, ...] = ()) -> AnswerLog:
+def read(db: Connection, settings: Settings) -> AnswerLog:
     """Read all items, all users and every answer; an undo that found nothing says nothing."""
     raw = db.execute(_QUERY).all()
     cells = dict(zip(_CELLS, zip(*raw, strict=True) if raw else [()] * len(_CELLS), strict=True))
     people = select(users.c.id, users.c.name).order_by(users.c.id)
     things = select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
-    return from_cells(cells, classes, db.execute(people).all(), db.execute(things).all())
+    return from_cells(cells, settings, db.execute(people).all(), db.execute(things).all())
 
 
 def from_cells(
     cells: Mapping[str, Sequence[Any]],
-    classes: tuple[str, ...],
+    settings: Settings,
     people: Sequence[Any],
     things: Sequence[Any],
 ) -> AnswerLog:
@@ -316,8 +335,10 @@ def from_cells(
     late = np.array(cells["late"], np.bool_)
     stands = np.array([by is None for by in cells["undone"]], np.bool_)
     n = len(kind)
+    sizes = np.array([*(k for _, k in settings.grown), len(settings.classes)], np.intp)
+    until = np.searchsorted([last for last, _ in settings.grown], _whole(cells["question"]))
     return AnswerLog(
-        classes=classes,
+        classes=settings.classes,
         users=tuple(name for _, name in people),
         items=tuple(name for _, name, _ in things),
         gold_class=_whole([code for *_, code in things]),
@@ -326,6 +347,7 @@ def from_cells(
         user=_places([number for number, _ in people], cells["user"]),
         item=_places([number for number, *_ in things], cells["item"]),
         round=_whole(cells["round"]),
+        asked_of=sizes[until],
         kind=kind,
         proposed=used[:n],
         excluded=used[n:],
@@ -350,10 +372,13 @@ def _whole(values: Sequence[int | None]) -> Whole:
     return np.array([-1 if value is None else value for value in values], np.intp)
 
 
-def extent(db: Connection) -> tuple[int, int]:
-    """Return what changes with every answer and with nothing else: the last number, the count."""
-    last, total = db.execute(select(func.max(answers.c.number), func.count(answers.c.number))).one()
-    return last or 0, total
+def extent(db: Connection) -> tuple[int, ...]:
+    """Return what changes with every answer, decision and growth, and with nothing else."""
+    parts = (func.max(answers.c.number), func.count(answers.c.number))
+    last, total = db.execute(select(*parts)).one()
+    decided = select(func.max(decisions.c.number)).scalar_subquery()
+    more = db.execute(select(project.c.revision, decided)).one()
+    return last or 0, total, *(one or 0 for one in more)
 
 
 def disagreements(db: Connection) -> list[str]:

@@ -132,6 +132,14 @@ class Database:
         if not self.file:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
 
+    def hold_turns(self, connection: Connection) -> None:
+        """Let turns under way end and others wait, until this transaction ends.
+
+        Every turn locks its users first. In SQLite this is so wherever something is written.
+        """
+        if not self.file:
+            connection.exec_driver_sql("LOCK TABLE users IN EXCLUSIVE MODE")
+
     def settle(self, connection: Connection, *tables: Table) -> None:
         """Tell PostgreSQL how much was loaded just now, or it plans for empty tables.
 

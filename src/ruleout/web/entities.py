@@ -38,6 +38,8 @@ class Settings:
     lease_seconds: int = 600  # how long a question belongs to who got it
     ask_which: bool = False  # whether "which one?" is asked after a yes
     seed: int = 0  # of the proposals, beside the project's own secret
+    #: (q, k): up to question q there were k classes; of later ones those answers say nothing.
+    grown: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +142,15 @@ class Brought:
     added: int
     known: int
     users: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grown:
+    """What was added to a project: items and known classes that are new, items that were there."""
+
+    items: int
+    known: int
+    gold: int
 
 
 @dataclass(frozen=True, kw_only=True)

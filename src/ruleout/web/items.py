@@ -108,17 +108,19 @@ def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -
     return tuple(changed)
 
 
-def read_classes(file: str | Path) -> tuple[str, ...]:
-    """Read class names, one per line, UTF-8; blank lines only at the end."""
+def read_classes(file: str | Path, known: Sequence[str] = ()) -> tuple[str, ...]:
+    """Read class names beside those that are known, one per line, UTF-8; blank only at the end."""
     path, remedy = Path(file), "write one class name per line"
     meet = unique("class name", "name each class once", path)
+    for name in known:
+        meet(name)
     with naming(path):
         lines = [line.strip() for line in text_lines(path)]
         while lines and not lines[-1]:
             lines.pop()
         for number, name in enumerate(lines, 1):
             meet(check_name(name, "class name", remedy, longest=_LONGEST, line=number), line=number)
-        class_names(lines)
+        class_names((*known, *lines))
     return tuple(lines)
 
 

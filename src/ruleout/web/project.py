@@ -24,7 +24,7 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.labels.row_files import parse_json
 from ruleout.web.database import Database
 from ruleout.web.entities import Settings, StoreError
-from ruleout.web.items import Found
+from ruleout.web.items import Found, read_items
 from ruleout.web.store import Store
 
 FILE = "project.json"
@@ -111,6 +111,14 @@ class Project:
             remedy = f"move it back, or write its new place as source into {self.folder / FILE}"
             raise InputError("the folder of the images is gone", remedy, file=self.source)
         return self.source
+
+    def found(self, place: str | Path, settings: Settings, **columns: str | None) -> Found:
+        """Read further items: of images, those in the folder that the project has."""
+        found = read_items(place, settings.classes, **columns)
+        if found.root not in (None, self.source.resolve()):
+            problem = f"the images of the project are in {str(self.source)!r}"
+            raise InputError(problem, "put new ones there, and name that folder", file=place)
+        return found
 
     def close(self) -> None:
         self.store.close()

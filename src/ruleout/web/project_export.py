@@ -47,9 +47,8 @@ class Export:
     """What a project knew at one moment, to be written file by file."""
 
     def __init__(self, store: Store, how: How = "no", *, unlabelled: bool = False) -> None:
-        self.settings, self.how = store.settings, how
-        self.items = [item for _, item in store.items()]
-        self.log = store.answer_log()
+        self.log, self.how = store.answer_log(), how
+        self.settings, self.items = store.settings, [item for _, item in store.items()]
         self.known = self.log.known(how, unlabelled=unlabelled)
         self.rates = error_rates(self.log)
 

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from ruleout.web.entities import IMPORTED
-from ruleout.web.schema import Moment, answers, items, questions, slots, undone, users
+from ruleout.web.schema import Moment, answers, items, project, questions, slots, undone, users
 
 _CHUNK = 1000  # values in one statement; databases allow some ten thousand
 _Rows = Sequence[dict[str, Any]]
@@ -25,12 +25,12 @@ def _any_of(name: str) -> Any:
     return bindparam(name, expanding=True)
 
 
-#: Locked in one order, so that no two wait for each other.
+#: Locked in one order, so that no two wait for each other; with the revision of the settings.
 USERS = (
-    select(users)
+    select(users, select(project.c.revision).scalar_subquery().label("revision"))
     .where(users.c.id.in_(_any_of("users")))
     .order_by(users.c.id)
-    .with_for_update(key_share=True)
+    .with_for_update(of=users, key_share=True)
 )
 
 #: What was recorded under the ids of replies.

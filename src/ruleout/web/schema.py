@@ -81,11 +81,13 @@ def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Inde
     return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
 
-#: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one.
+#: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one;
+#: `revision` counts the changes of the settings, so that other processes see one.
 project = Table(
     "project", METADATA,
     Column("id", Integer, sa.CheckConstraint("id = 1", name="one"), primary_key=True),
     _words("settings"), _moment("created"), Column("secret", sa.BigInteger),
+    Column("revision", Integer),
 )  # fmt: skip
 
 #: `folded` is the name without case and look-alike forms, so that no two people look the same;
@@ -105,12 +107,14 @@ invites = Table(
     _whole("user", ForeignKey("users.id"), index=True), _moment("expires"),
 )  # fmt: skip
 
-#: Who is logged in; `seconds` is how long a session lasts after each use.
+#: Who is logged in; `seconds` is how long a session lasts after each use. What has a name is a
+#: token for programs.
 sessions = Table(
     "sessions", METADATA,
     Column("token", Text, primary_key=True),
     _whole("user", ForeignKey("users.id"), index=True), _moment("began"),
     Column("expires", Moment, nullable=False, index=True), _whole("seconds"),
+    _words("name", nullable=True),
 )  # fmt: skip
 
 #: Who let somebody in or out; `by` is NULL for the command line.
@@ -161,6 +165,15 @@ undone = Table(
     "undone", METADATA,
     Column("answer", Integer, ForeignKey("answers.number"), primary_key=True, autoincrement=False),
     _whole("by", ForeignKey("answers.number")),
+)  # fmt: skip
+
+#: What leads decided about items whose answers contradict each other; the last one about an item is
+#: in force. `which` is its class, or NULL; `voids` are the numbers of answers that are left out.
+decisions = Table(
+    "decisions", METADATA,
+    Column("number", Integer, primary_key=True), _moment("at"),
+    _whole("by", ForeignKey("users.id")), _whole("item", ForeignKey("items.id")),
+    Column("which", Integer), Column("voids", Codes, nullable=False),
 )  # fmt: skip
 
 #: Each round of each item: free (no question), leased (no answer), or answered. Rounds that are

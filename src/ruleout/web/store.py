@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, bindparam, insert, select
+from sqlalchemy import Connection, Row, bindparam, func, insert, literal, select, union_all, update
 
 from ruleout.labels.classes import class_names, storable
 from ruleout.labels.errors import brief
@@ -24,6 +25,7 @@ from ruleout.web.earlier_answers import bring
 from ruleout.web.entities import (
     MOST_HELD,
     Brought,
+    Grown,
     Item,
     LogRow,
     Question,
@@ -46,6 +48,7 @@ from ruleout.web.turns import take_turns
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
+_REVISION = select(project.c.revision)
 _ITEM = select(items).where(items.c.id == bindparam("item"))
 _ASKED = _ITEM.where(
     select(questions.c.id)
@@ -62,15 +65,27 @@ class Store(Accounts):
     Times come from `now`, by default this machine's clock.
     """
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.settings = settings
         self.lanes = database.lanes  # how many calls of `turns` are worth running at a time
         with database.looking() as db:
-            made, secret = db.execute(select(project.c.created, project.c.secret)).one()
+            row = db.execute(select(project)).one_or_none()
+        self._current = _read_settings(row)
         #: 16 hex digits, the same for the life of the project.
-        self.identity = hashlib.sha256(f"ruleout {made.isoformat()}".encode()).hexdigest()[:16]
-        self._proposer = Proposer(settings, secret)
+        made = f"ruleout {row.created.isoformat()}" if row else ""
+        self.identity = hashlib.sha256(made.encode()).hexdigest()[:16]
+
+    @property
+    def settings(self) -> Settings:
+        """What is asked, and how, as it was when something was read or written last."""
+        return self._current[1]
+
+    def _refreshed(self, db: Connection, revision: int | None = None) -> tuple[Settings, Proposer]:
+        """Return how to ask, read anew where the project has grown."""
+        now = db.execute(_REVISION).scalar_one() if revision is None else revision
+        if now > self._current[0]:
+            self._current = _read_settings(db.execute(select(project)).one())
+        return self._current[1:]
 
     @classmethod
     def create(cls, url: str, settings: Settings, items: Iterable[Item]) -> Store:
@@ -84,7 +99,7 @@ class Store(Accounts):
                 write_project(db, settings, items, moment(None))
                 database.settle(db, schema.items, schema.slots)
             database.keep_a_journal()
-            return cls(database, settings)
+            return cls(database)
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -95,9 +110,24 @@ class Store(Accounts):
                 raise StoreError(problem, "make a project with `ruleout label init`")
             with database.writing() as db:
                 upgrade(database, db)
-                settings = _read_settings(db)
             database.keep_a_journal()
-            return cls(database, settings)
+            return cls(database)
+
+    def grow(self, settings: Settings, given: Iterable[Item] = ()) -> Grown:
+        """Ask about more, while others are labelling: all of it, or nothing.
+
+        The settings may have more classes (at the end of the list), more rounds, and another gold
+        rate. Items that are there already are known by name; they may be of a known class now.
+        """
+        every = list(given)
+        with self._database.writing() as db:
+            self._database.alone(db)
+            self._database.hold_turns(db)
+            before, _ = self._refreshed(db)
+            grown = grow_project(db, before, settings, every)
+            self._database.settle(db, schema.items, schema.slots)
+        with self.reading():
+            return grown
 
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
@@ -135,7 +165,7 @@ class Store(Accounts):
     def _together(self, requests: Sequence[TurnRequest]) -> list[Turn | RefusedError]:
         with self._database.writing() as db:
             self._database.by_index(db)
-            return take_turns(db, self.settings, self._proposer, requests)
+            return take_turns(db, self._refreshed, requests)
 
     def _alone(self, request: TurnRequest) -> Turn | BaseException:
         try:
@@ -148,19 +178,22 @@ class Store(Accounts):
         given, at = list(answers), moment(now)
         with self._database.writing() as db:
             self._database.alone(db)
-            brought = bring(db, self.settings, given, at)
+            brought = bring(db, self._refreshed(db)[0], given, at)
             if brought.added:
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return brought
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
         """One view of the database for several queries, whatever is written meanwhile."""
-        return self._database.reading()
+        with self._database.reading() as db:
+            self._refreshed(db)
+            yield db
 
     def answer_log(self) -> AnswerLog:
         """Return every answer as it stands now, in columns, with all items and users."""
-        with self._database.reading() as db:
-            return answer_log.read(db, self.settings.classes)
+        with self.reading() as db:
+            return answer_log.read(db, self.settings)
 
     def log(self) -> Iterator[LogRow]:
         """Yield every answer as it stood when reading began, in the order of arrival."""
@@ -168,7 +201,7 @@ class Store(Accounts):
 
     def progress(self, user: User | int | None = None) -> Progress:
         """Return how far the project is, with the counts and the pace of one annotator or all."""
-        with self._database.reading() as db:
+        with self.reading() as db:
             return progress(db, self.settings, None if user is None else number_of(user))
 
     def items(self, first: int = 1, last: int | None = None) -> Iterator[tuple[int, Item]]:
@@ -241,24 +274,106 @@ def write_project(db: Connection, settings: Settings, given: Iterable[Item], now
     """Check the settings and the items and write them down, with a slot for every answer."""
     every = list(given)
     _check_settings(settings)
+    if not every:
+        raise StoreError("there are no items", "give at least one")
     _check_items(every, len(settings.classes))
     text, secret = json.dumps(asdict(settings)), new_secret()
-    db.execute(insert(project).values(id=1, settings=text, created=now, secret=secret))
+    row = {"id": 1, "settings": text, "created": now, "secret": secret, "revision": 0}
+    db.execute(insert(project).values(row))
+    _write_items(db, settings, secret, every)
+
+
+def _write_items(
+    db: Connection,
+    settings: Settings,
+    secret: int,
+    every: Sequence[Item],
+    taken: Sequence[int] = (),
+) -> None:
+    """Write items down after those that have taken numbers, with a slot for every answer."""
     # Annotators see the numbers, and the order of asking: neither may tell which file it is.
-    numbers = np.random.default_rng(secret).permutation(len(every))
-    places = np.random.default_rng(settings.seed).permutation(len(every))
+    rng, first = np.random.default_rng((secret, settings.seed, len(taken))), len(taken)
+    numbers, places = _lots(rng, len(every), {*taken}), rng.permutation(len(every)) + first
     rows = [
-        {**vars(one), "id": int(number) + 1, "cells": json.dumps(dict(one.cells), default=str),
-         "place": int(places[number]), "position": position}
-        for position, (one, number) in enumerate(zip(every, numbers, strict=True), 1)
+        {**vars(one), "id": number, "cells": json.dumps(dict(one.cells), default=str),
+         "place": place, "position": position}
+        for position, (one, number, place)
+        in enumerate(zip(every, numbers, places.tolist(), strict=True), first + 1)
     ]  # fmt: skip
-    db.execute(insert(items), rows)
     rounds = [
         {"item": row["id"], "round": n, "place": row["place"], "needed": True,
          "test": settings.gold_rate > 0 and row["gold"] is not None}
         for row in rows for n in range(settings.rounds)
     ]  # fmt: skip
-    db.execute(insert(slots), rounds)
+    if rows:
+        db.execute(insert(items), rows)
+        db.execute(insert(slots), rounds)
+
+
+def _lots(rng: np.random.Generator, count: int, taken: set[int]) -> list[int]:
+    """Draw numbers with so many free ones between them that nobody can tell when one was drawn."""
+    end = 10**6 if count + len(taken) <= 10**5 else 10**9
+    found: dict[int, None] = {}
+    while len(found) < count:
+        drawn = rng.integers(1, end, count - len(found)).tolist()
+        found |= dict.fromkeys(one for one in drawn if one not in taken)
+    return list(found)
+
+
+def grow_project(
+    db: Connection, before: Settings, settings: Settings, given: Sequence[Item]
+) -> Grown:
+    """Add what is new, inside one transaction; what was asked and answered stays as it is."""
+    _check_growth(before, settings)
+    there = db.execute(select(items).order_by(items.c.position)).all()
+    known = {unicodedata.normalize("NFC", row.name): row for row in there}
+    fresh, tests = [], []
+    for one in given:
+        row = known.get(unicodedata.normalize("NFC", one.name))
+        if row is None:
+            fresh.append(one)
+            continue
+        if (row.kind, row.sha256) != (one.kind, one.sha256):
+            problem = f"item {brief(one.name)} is there already, with another content"
+            raise StoreError(problem, "give it a name of its own")
+        if one.gold is not None and row.gold not in (None, one.gold):
+            problem = f"item {brief(one.name)} is known to be {brief(before.classes[row.gold])}"
+            raise StoreError(problem, "leave it out, or decide what it is on the team page")
+        if one.gold is not None and row.gold is None:
+            tests.append({"at": row.id, "known": one.gold})
+    _check_items(fresh, len(settings.classes))
+    if any(one.kind != there[0].kind for one in fresh):
+        problem = f"the items of the project are of the kind {there[0].kind!r}, not the new ones"
+        raise StoreError(problem, "give items of one kind (--text COLUMN makes rows texts)")
+    if settings.rounds > before.rounds:
+        _write_rounds(db, settings.rounds - before.rounds)
+    if tests:
+        gold = update(items).where(items.c.id == bindparam("at")).values(gold=bindparam("known"))
+        db.execute(gold, tests)
+    secret = db.execute(select(project.c.secret)).scalar_one()
+    _write_items(db, settings, secret, fresh, *(row.id for row in there))
+    if settings.gold_rate:
+        free = slots.c.item.in_(select(items.c.id).where(items.c.gold.is_not(None)))
+        db.execute(update(slots).where(slots.c.question.is_(None), free).values(test=True))
+    if len(settings.classes) > len(before.classes):
+        asked = db.execute(select(func.max(questions.c.id))).scalar_one() or 0
+        grown = (*before.grown, (asked, len(before.classes)))
+        settings = replace(settings, grown=grown)
+    text = json.dumps(asdict(settings))
+    db.execute(update(project).values(settings=text, revision=project.c.revision + 1))
+    named = sum(one.gold is not None for one in fresh) + len(tests)
+    return Grown(items=len(fresh), known=len(given) - len(fresh), gold=named)
+
+
+def _write_rounds(db: Connection, more: int) -> None:
+    """Add rounds to every item, after those that it has had: a skip has a question and no slot."""
+    had = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
+    end = func.max(had.c.round) + 1
+    row = select(had.c.item, end, items.c.place, literal(True), literal(False))
+    row = row.join(items, items.c.id == had.c.item).group_by(had.c.item, items.c.place)
+    names = ("item", "round", "place", "needed", "test")
+    for _ in range(more):
+        db.execute(insert(slots).from_select(names, row))
 
 
 def new_secret() -> int:
@@ -266,16 +381,29 @@ def new_secret() -> int:
     return secrets.randbits(63)
 
 
-def _read_settings(db: Connection) -> Settings:
-    text = db.execute(select(project.c.settings)).scalar_one_or_none()
+def _read_settings(row: Row[Any] | None) -> tuple[int, Settings, Proposer]:
+    """Return the revision of the project, and how it asks."""
     try:
-        found = json.loads(text)  # type: ignore[arg-type]
-        settings = Settings(**{**found, "classes": tuple(found["classes"])})
+        found = json.loads(row.settings)  # type: ignore[union-attr]
+        grown = tuple((int(question), int(k)) for question, k in found.pop("grown", ()))
+        settings = Settings(**{**found, "classes": tuple(found["classes"]), "grown": grown})
         _check_settings(settings)
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return row.revision, settings, Proposer(settings, row.secret)  # type: ignore[union-attr]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         problem = "the settings of the project are damaged"
         raise StoreError(problem, "restore the database from a backup") from None
-    return settings
+
+
+def _check_growth(before: Settings, settings: Settings) -> None:
+    _check_settings(settings)
+    k = len(before.classes)
+    if settings.classes[:k] != before.classes or settings.rounds < before.rounds:
+        problem = f"the project has {k} classes and {before.rounds} round(s)"
+        raise StoreError(problem, "add classes at the end of the list, and rounds; take none away")
+    same = replace(settings, classes=before.classes, rounds=before.rounds, grown=before.grown)
+    if replace(same, gold_rate=before.gold_rate) != before:
+        remedy = "make a new project for other questions"
+        raise StoreError("only classes, rounds and the gold rate can change", remedy)
 
 
 def _check_settings(one: Settings) -> None:
@@ -294,8 +422,6 @@ def _check_settings(one: Settings) -> None:
 
 
 def _check_items(every: Sequence[Item], classes: int) -> None:
-    if not every:
-        raise StoreError("there are no items", "give at least one")
     seen: set[str] = set()
     for row, one in enumerate(every):
         if not one.name or one.name in seen:

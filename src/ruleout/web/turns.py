@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, get_args
@@ -48,12 +48,18 @@ _NOTHING = Receipt(id="", status="nothing")
 
 
 def take_turns(
-    db: Connection, settings: Settings, proposer: Proposer, requests: Sequence[TurnRequest]
+    db: Connection,
+    current: Callable[[Connection, int], tuple[Settings, Proposer]],
+    requests: Sequence[TurnRequest],
 ) -> list[Turn | RefusedError]:
-    """Do what annotators want, in one transaction; return what each gets, or why it is refused."""
+    """Do what annotators want, in one transaction; return what each gets, or why it is refused.
+
+    `current` returns how a revision of the project asks.
+    """
     found: dict[int, Turn | RefusedError] = {}
     everyone = sorted({request.user for request in requests})
     people = {row.id: row for row in db.execute(queries.USERS, {"users": everyone})}
+    settings, proposer = current(db, max((row.revision for row in people.values()), default=-1))
     for wave in _waves(requests):
         seats: dict[int, _Seat] = {}
         for place in wave:

@@ -205,10 +205,9 @@ class Gate:
         failed: Callable[[Call, Exception], Response],
     ) -> None:
         assert endpoints.keys() == ACCESS.keys()
-        self._options, self._failed = options, failed
+        self._store, self._options, self._failed = store, options, failed
         self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
         self._cookie = Cookie(store)
-        self._body_bytes = body_bytes(len(store.settings.classes))
         self._lengthen = store.lengthen
         self._sessions: Batcher[str, tuple[User | None, datetime | None]] = Batcher(
             lambda tokens: store.sessions(tokens, options.clock()), lanes=2
@@ -249,7 +248,8 @@ class Gate:
                 raise ProblemError("forbidden", "this is for the lead of the project; ask them")
         if rule.body is not None:
             _check_sender(call, host)
-            call.body = await _read(call, receive, rule.body, self._body_bytes)
+            most = body_bytes(len(self._store.settings.classes))
+            call.body = await _read(call, receive, rule.body, most)
             if rule.roles is not None:
                 _check_csrf(call, rule.body)
         return await self._endpoints[row](call)

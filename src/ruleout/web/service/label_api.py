@@ -86,7 +86,8 @@ class LabelApi:
         }
 
     def project(self, call: Call) -> Response:
-        user, settings = call.person, self._store.settings
+        with self._store.reading():  # a page asks again when there are more classes
+            user, settings = call.person, self._store.settings
         return json_response({
             "id": self._store.identity, "name": self._options.name,
             "classes": settings.classes, "mode": settings.mode, "ask_which": settings.ask_which,
@@ -118,7 +119,8 @@ class LabelApi:
         """Do what many want, and look up together what they will see."""
         turns = self._store.turns(asked)
         items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
-        return [_response(turn, items) if isinstance(turn, Turn) else turn for turn in turns]
+        k = len(self._store.settings.classes)
+        return [_response(turn, items, k) if isinstance(turn, Turn) else turn for turn in turns]
 
     def _seen(self, turns: Sequence[Turn]) -> dict[int, Any]:
         wanted = {one.item for turn in turns for one in turn.questions}
@@ -130,7 +132,7 @@ class LabelApi:
         return found | shown
 
 
-def _response(turn: Turn, items: Mapping[int, Any]) -> Response:
+def _response(turn: Turn, items: Mapping[int, Any], k: int) -> Response:
     """Leave out what would give the answer away: names, gold, law and seed."""
     questions = [
         {"id": one.id, "item": items[one.item], "mode": one.mode,
@@ -138,8 +140,9 @@ def _response(turn: Turn, items: Mapping[int, Any]) -> Response:
         for one in turn.questions
     ]  # fmt: skip
     if not turn.receipt.id:
-        return json_response({"questions": questions})
-    return json_response({"receipt": asdict(turn.receipt), "questions": questions})
+        return json_response({"questions": questions, "classes": k})
+    receipt = asdict(turn.receipt)
+    return json_response({"receipt": receipt, "questions": questions, "classes": k})
 
 
 def _shown_item(number: int, item: Item) -> dict[str, Any]:

@@ -12,12 +12,20 @@ export async function call(path, body) {
   const signal = AbortSignal.timeout(20_000); // then the request counts as lost
   const response = await fetch(path, { ...post, signal }).catch(() => null);
   const told = await response?.json().catch(() => null);
-  if (response?.ok && told) return told;
+  if (response?.ok && told) return known(told);
   // What is not in the service's own words comes from something in between, and may pass.
   const reason = response ? told?.reason : "offline";
   const kind = ["offline", "login", "csrf"].includes(reason) ? reason : "busy";
   const final = reason && kind === "busy" && response.status < 500 && response.status !== 429;
   throw failure(kind, told?.error, final);
+}
+
+/** What the service told, once the classes that it speaks of are known here: there may be more. */
+async function known(told) {
+  if (told.questions && told.classes > project.classes.length) {
+    Object.assign(project, await call("/api/project"));
+  }
+  return told;
 }
 
 export function failure(kind, sentence, final) {

@@ -65,7 +65,7 @@ class Numbers:
     draws: Uniformity | None
 
 
-_KEPT: WeakKeyDictionary[Store, tuple[tuple[int, int], Numbers]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[Store, tuple[tuple[int, ...], Numbers]] = WeakKeyDictionary()
 
 
 def numbers(store: Store) -> Numbers:
@@ -73,13 +73,12 @@ def numbers(store: Store) -> Numbers:
 
     Two threads may count at once; both find the same, and one of them is kept.
     """
-    settings = store.settings
     with store.reading() as db:
-        at = answer_log.extent(db)
+        at, settings = answer_log.extent(db), store.settings
         kept = _KEPT.get(store)
         if kept is not None and kept[0] == at:
             return kept[1]
-        log = answer_log.read(db, settings.classes)
+        log = answer_log.read(db, settings)
     tests = (log.gold_class >= 0) & bool(settings.gold_rate)
     asked = (log.answered > 0) | ~tests  # a test may have been labelled elsewhere
     law = capped_law(settings.law, log.k, settings.cap)
@@ -434,7 +433,7 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     r"""Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
 
     Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
-    drawn at random, and imported answers are left out.
+    drawn at random, imported answers, and draws from fewer classes than today's are left out.
 
     Sizes: Pearson's chi-square of how often each size was drawn against the law, neighbouring sizes
     taken together until five are expected. Classes: given its size s, a set is uniform among all
@@ -447,7 +446,8 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     counted together, their denominators added.
     """
     k = log.k
-    asked = np.flatnonzero(log.is_kind("yes", "no", "skip") & ~log.gold & ~log.imported)
+    drawn = ~log.gold & ~log.imported & (log.asked_of == k)
+    asked = np.flatnonzero(log.is_kind("yes", "no", "skip") & drawn)
     times = np.bincount(log.proposed[log.draws(asked)], minlength=len(log.sets))
     size, (place, code) = np.array([len(codes) for codes in log.sets], np.intp), log.members
     times[(size == 0) | (size == k)] = 0  # nothing was drawn
