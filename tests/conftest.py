@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
@@ -32,7 +33,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def same_secret() -> Iterator[None]:
-    """Have all labelling projects draw the same, so that tests of chance repeat themselves."""
+    """Have all labelling projects draw the same, so that tests of chance repeat themselves.
+
+    Items have small numbers, which tests can name; `web.made.sparse_lots` has those of users.
+    """
+
+    def small(rng: np.random.Generator, count: int, taken: set[int]) -> list[int]:
+        return [int(number) for number in rng.permutation(count) + 1 + max(taken, default=0)]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ruleout.web.store.new_secret", lambda: 2026)
+        patch.setattr("ruleout.web.store._lots", small)
         yield

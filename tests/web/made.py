@@ -7,9 +7,13 @@ from itertools import count
 from typing import Any, Protocol
 
 from ruleout.web import Item, LogRow, Receipt, Reply, Store, User
+from ruleout.web.store import _lots
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _NUMBERS = count()
+
+#: How items get their numbers outside of the tests.
+sparse_lots = _lots
 
 
 class Make(Protocol):

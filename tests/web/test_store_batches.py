@@ -312,12 +312,12 @@ def test_turns_in_each_others_way_are_done_one_by_one(
     store = make(20)
     wishes = [wish(user, said("no", mine)) for user, mine in _opened(store, 3)]
 
-    def crossed(db: Any, settings: Any, proposer: Any, requests: Sequence[TurnRequest]) -> Any:
+    def crossed(db: Any, current: Any, requests: Sequence[TurnRequest]) -> Any:
         if len(requests) > 1:
             raise _crossed(state)
         if requests[0] is wishes[1]:
             raise KeyError("of one alone")
-        return take_turns(db, settings, proposer, requests)
+        return take_turns(db, current, requests)
 
     with monkeypatch.context() as patch:
         patch.setattr(store_module, "take_turns", crossed)

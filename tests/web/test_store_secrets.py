@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from web.made import Make, make_items, said
+from web.made import Make, make_items, said, sparse_lots
 
 from ruleout.web import Event, Settings, Store
 from ruleout.web import store as store_module
@@ -20,6 +20,7 @@ def other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every project have a secret of its own, as outside of the tests."""
     numbers = count(1)
     monkeypatch.setattr(store_module, "new_secret", lambda: next(numbers))
+    monkeypatch.setattr(store_module, "_lots", sparse_lots)
 
 
 def _ranks(store: Store, asked: int) -> tuple[list[int], list[int]]:
@@ -36,7 +37,7 @@ def test_numbers_and_order_tell_nothing_about_names(quick_folder: Path) -> None:
         url = f"sqlite:///{quick_folder / str(project)}"
         with Store.create(url, settings, make_items(60)) as store:
             numbers, ranks = _ranks(store, 60)
-            assert sorted(numbers) == list(range(1, 61))
+            assert len({*numbers}) == 60
             found.append((numbers, ranks))
     for this in range(2):  # a number, and a place in the order of asking
         told = [(one[0] if this == 0 else range(60), one[1]) for one in found]

@@ -59,7 +59,8 @@ def test_a_full_page_is_well_formed_and_holds_what_the_view_holds(tmp_path: Path
         assert f"{one.gold.sensitivity.right} of {one.gold.sensitivity.asked}" in rows[1]
         assert one.agreement.kappa is not None
         assert f"{one.agreement.kappa:.2f}".replace("-", "−") in rows[1]
-    assert len(found.all("form")) == 14  # log out, invite, and one for each of the twelve
+    assert len(view.clashes) == 12
+    assert len(found.all("form")) == 26  # log out, invite, each of the twelve, each contradiction
     assert all("a-token" in form for form in _forms(text))
 
 

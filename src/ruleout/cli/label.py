@@ -392,7 +392,11 @@ def serve(
         if seen is None and host in ("0.0.0.0", "::"):
             tell(["links will not lead here from other machines; give --origin, what people type"])
         options = Options(
-            name=opened.name, origin=seen, behind_proxy=behind_proxy, session_hours=session_hours
+            name=opened.name,
+            folder=opened.folder,
+            origin=seen,
+            behind_proxy=behind_proxy,
+            session_hours=session_hours,
         )
         run(
             opened.store,
@@ -517,6 +521,8 @@ def status(
 
 
 def _print_totals(opened: Project, log: AnswerLog) -> None:
+    from ruleout.web.answer_log import in_force
+
     done, settings = opened.store.progress(), opened.store.settings
     share = 100 * done.given / done.wanted if done.wanted else 0
     rows = {
@@ -531,6 +537,8 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
         "time left": in_time(done.seconds_left),
         "contradictions": f"{(log.candidates == 0).sum():,}",
     }
+    if count := len(in_force(log.decisions)):
+        rows["decided"] = f"{count:,} item(s), by leads"
     show_rows(("", ""), rows.items())
 
 
@@ -547,7 +555,7 @@ def _print_people(log: AnswerLog) -> None:
         rows.append((one.name, *(f"{count:,}" for count in kinds), median))
     typer.echo()
     show_rows(("annotator", *counts), rows, right=counts)
-    if found := sorted(guessing(log)):
+    if found := sorted(guessing(log.undecided())):
         tell([f"{shown(found)} may be guessing; the team page says more"])
 
 

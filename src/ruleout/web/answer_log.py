@@ -2,16 +2,17 @@
 
 The team page, exports, `ruleout label status` and learning all read this one log, and what is known
 of each item is worked out here alone: an answer leaves some classes possible, and all answers about
-an item together leave those that each of them does. Where they leave none, they contradict each
-other, and the item is in no label set. Questions about items whose class is known test annotators:
-they are asked with a chosen polarity, not at random, so they say nothing here.
+an item together leave those that each of them does. Where they leave none, or rule out a class that
+is known to be right, they contradict each other, and the item is in no label set, until a lead
+decides what it is or which answers to leave out. Questions about items whose class is known test
+annotators: they are asked with a chosen polarity, not at random, so they say nothing here.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain
@@ -24,7 +25,7 @@ from sqlalchemy import Connection, Integer, Text, and_, func, or_, select, type_
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import Bits, complement, count, one_hot, width
 from ruleout.labels.errors import InputError
-from ruleout.web.entities import IMPORTED, Kind, LogRow, Settings
+from ruleout.web.entities import IMPORTED, Decision, Kind, LogRow, Settings
 from ruleout.web.schema import (
     answers,
     decisions,
@@ -49,9 +50,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Contradiction:
-    """An item whose answers rule out every class together, and those answers."""
+    """An item whose answers rule out every class together, or the one that is known; and these."""
 
     item: str
+    known: int | None
     answers: tuple[LogRow, ...]
 
 
@@ -80,13 +82,16 @@ class AnswerLog:
     `took_ms` are -1. `received` is in microseconds since 1970. `counts` is whether an answer
     stands: neither late, nor undone, nor itself an undo. `asked_of` is how many classes there were
     when its question was asked. `gold_class` is the class of each item where it is known
-    beforehand, else -1. `cells` are the columns as the database has them.
+    beforehand, and `decided` where a lead decided on one, else -1. `cells` are the columns as the
+    database has them.
     """
 
     classes: tuple[str, ...]
     users: tuple[str, ...]
     items: tuple[str, ...]
     gold_class: Whole
+    decided: Whole
+    decisions: tuple[Decision, ...]
     sets: tuple[tuple[int, ...], ...]
     number: Whole
     user: Whole
@@ -120,7 +125,21 @@ class AnswerLog:
 
     def standing(self, *kinds: Kind, gold: bool = False) -> Whole:
         """Return the places of answers that count and say something, tests or the others."""
-        return np.flatnonzero(self.counts & (self.gold == gold) & self.is_kind(*(kinds or _SAYING)))
+        these = self.is_kind(*(kinds or _SAYING)) & (self.gold == gold)
+        return np.flatnonzero(self.counts & ~self.voided & these)
+
+    @cached_property
+    def voided(self) -> Switch:
+        """Which answers leads left out: one by one, or since they rule out what the item is."""
+        found = np.isin(self.number, [n for one in in_force(self.decisions) for n in one.voids])
+        truth = self.decided[self.item]
+        places = np.flatnonzero((truth >= 0) & ~self.gold)
+        found[places] |= has(self.ruled_out(places), truth[places])
+        return found
+
+    def undecided(self) -> AnswerLog:
+        """Return the log as people gave it, which tells how far they can be trusted."""
+        return replace(self, decisions=(), decided=np.full_like(self.decided, -1))
 
     @cached_property
     def members(self) -> tuple[Whole, Whole]:
@@ -178,23 +197,34 @@ class AnswerLog:
 
     @cached_property
     def excluded_by_all(self) -> Bits:
-        """What all answers about each item rule out together."""
-        return self.union(self.standing())
+        """What all answers about each item, and decisions, rule out together."""
+        return self._with_decisions(self.union(self.standing()))
+
+    def _with_decisions(self, out: Bits) -> Bits:
+        settled = np.flatnonzero(self.decided >= 0)
+        out[settled] = complement(one_hot(self.decided[settled], self.k), self.k)
+        return out
 
     @cached_property
     def candidates(self) -> Whole:
         """How many classes all answers about each item leave; 0 is a contradiction."""
-        return self.k - count(self.excluded_by_all)
+        out = self.excluded_by_all
+        denied = (self.gold_class >= 0) & has(out, np.maximum(self.gold_class, 0))
+        return np.where(denied, 0, self.k - count(out))
 
     def contradictions(self, most: int | None = None) -> tuple[Contradiction, ...]:
-        """Return the items whose answers leave no class, in the order of the project."""
+        """Return the items whose answers contradict each other, in the order of the project."""
         places = self.standing()
         wrong = np.flatnonzero(self.candidates == 0)[:most]
         places = places[np.isin(self.item[places], wrong)]
         places = places[np.argsort(self.item[places], kind="stable")]
         each = np.split(places, np.searchsorted(self.item[places], wrong)[1:])
         return tuple(
-            Contradiction(item=self.items[item], answers=tuple(map(self.row, own.tolist())))
+            Contradiction(
+                item=self.items[item],
+                known=int(self.gold_class[item]) if self.gold_class[item] >= 0 else None,
+                answers=tuple(map(self.row, own.tolist())),
+            )
             for item, own in zip(wrong.tolist(), each, strict=bool(len(wrong)))
         )
 
@@ -205,10 +235,11 @@ class AnswerLog:
         With `unlabelled`, items of which nothing is known get an empty row.
         """
         some = how == "no"
-        out = self.union(self.standing("no", "excluded")) if some else self.excluded_by_all
+        said = self._with_decisions(self.union(self.standing("no", "excluded"))) if some else None
+        out = self.excluded_by_all if said is None else said
         wrong, empty = self.candidates == 0, count(out) == 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
-        tests = tested & (self.answered == 0)
+        tests = tested & (self.answered == 0) & (self.decided < 0)
         unknown = ~wrong & empty & ~tests
         rows = ~wrong & ~empty | unknown & unlabelled
 
@@ -260,11 +291,23 @@ class AnswerLog:
             "excluded": self.sets[self.excluded[place]],
             "gold": bool(cell["gold"]),
             "late": bool(cell["late"]),
-            "counts": bool(self.counts[place]),
+            "counts": bool(self.counts[place] and not self.voided[place]),
             "sent": None if cell["sent"] is None else moment(cell["sent"]),
             "received": moment(cell["received"]),
         }
         return LogRow(**cell)
+
+
+def has(masks: Bits, classes: Whole) -> Switch:
+    """Tell of each row whether its class is among its bits."""
+    byte = masks[np.arange(len(classes)), classes >> 3]
+    return np.asarray(byte >> (classes & 7).astype(np.uint8) & 1, np.bool_)
+
+
+def in_force(decided: Sequence[Decision]) -> list[Decision]:
+    """Return the last decision about each item, unless that takes the others back."""
+    last = {one.number: one for one in decided}
+    return [one for one in last.values() if one.voids or one.which is not None]
 
 
 def keys(*parts: Whole) -> Whole:
@@ -311,13 +354,23 @@ _QUERY = (
 )
 
 
+_DECISIONS = (
+    select(decisions.c.at, users.c.name.label("by"), items.c.id.label("number"),
+           items.c.name.label("item"), decisions.c.which, decisions.c.voids)
+    .join(users, decisions.c.by == users.c.id).join(items, decisions.c.item == items.c.id)
+    .order_by(decisions.c.number)
+)  # fmt: skip
+
+
 def read(db: Connection, settings: Settings) -> AnswerLog:
     """Read all items, all users and every answer; an undo that found nothing says nothing."""
     raw = db.execute(_QUERY).all()
     cells = dict(zip(_CELLS, zip(*raw, strict=True) if raw else [()] * len(_CELLS), strict=True))
     people = select(users.c.id, users.c.name).order_by(users.c.id)
     things = select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
-    return from_cells(cells, settings, db.execute(people).all(), db.execute(things).all())
+    decided = [Decision(**row) for row in db.execute(_DECISIONS).mappings()]
+    named, given = db.execute(people).all(), db.execute(things).all()
+    return from_cells(cells, settings, named, given, decided)
 
 
 def from_cells(
@@ -325,6 +378,7 @@ def from_cells(
     settings: Settings,
     people: Sequence[Any],
     things: Sequence[Any],
+    decided: Sequence[Decision] = (),
 ) -> AnswerLog:
     """Make columns of numbers; users are (id, name) and items (id, name, class or None)."""
     both = [*cells["proposed"], *cells["excluded"]]
@@ -336,12 +390,17 @@ def from_cells(
     stands = np.array([by is None for by in cells["undone"]], np.bool_)
     n = len(kind)
     sizes = np.array([*(k for _, k in settings.grown), len(settings.classes)], np.intp)
+    which = {one.item: one.which for one in in_force(decided)}
+    settled = _whole([which.get(name) for _, name, _ in things])
+    gold = _whole([code for *_, code in things])
     until = np.searchsorted([last for last, _ in settings.grown], _whole(cells["question"]))
     return AnswerLog(
         classes=settings.classes,
         users=tuple(name for _, name in people),
         items=tuple(name for _, name, _ in things),
-        gold_class=_whole([code for *_, code in things]),
+        gold_class=np.where((gold >= 0) & (settled >= 0), settled, gold),
+        decided=settled,
+        decisions=tuple(decided),
         sets=tuple(map(tuple, json.loads(f"[{','.join(places)}]"))),  # in one go: many times faster
         number=_whole(cells["number"]),
         user=_places([number for number, _ in people], cells["user"]),

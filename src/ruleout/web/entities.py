@@ -180,6 +180,18 @@ class LogRow:
     received: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a lead decided about an item: its class, answers to leave out by number, or neither."""
+
+    at: datetime
+    by: str
+    number: int
+    item: str
+    which: int | None
+    voids: tuple[int, ...]
+
+
 #: Nothing is there by that name, it is somebody else's, it clashes with what is recorded, or it
 #: makes no sense.
 Reason: TypeAlias = Literal["unknown", "foreign", "conflict", "invalid"]

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import LabelSets
-from ruleout.labels.bits import Bits, chunks, count, unpack
+from ruleout.labels.bits import chunks, count, unpack
 from ruleout.labels.errors import InputError
-from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
+from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -55,18 +55,13 @@ def gold_counts(log: AnswerLog) -> tuple[Whole, Whole]:
     tests = log.standing(gold=True)
     tests = tests[log.gold_class[log.item[tests]] >= 0]
     truth = log.gold_class[log.item[tests]]
-    held = _has(log.masks[log.proposed[tests]], truth)
-    right = ~_has(log.ruled_out(tests), truth)
+    held = has(log.masks[log.proposed[tests]], truth)
+    right = ~has(log.ruled_out(tests), truth)
     form = np.where(log.is_kind("yes", "no")[tests], np.where(held, _YES, _NO), _FREE)
     cell = len(FORMS) * log.user[tests] + form
     size = len(FORMS) * len(log.users)
     good, asked = (np.bincount(one, minlength=size) for one in (cell[right], cell))
     return good.reshape(-1, len(FORMS)), asked.reshape(-1, len(FORMS))
-
-
-def _has(masks: Bits, classes: Whole) -> Switch:
-    byte = masks[np.arange(len(classes)), classes >> 3]
-    return np.asarray(byte >> (classes & 7).astype(np.uint8) & 1, np.bool_)
 
 
 def error_rates(log: AnswerLog, *, assumed: float = ASSUMED) -> ErrorRates:
@@ -108,7 +103,10 @@ def log_likelihoods(log: AnswerLog, rates: ErrorRates, places: Whole) -> Vector:
 
 
 def scores(log: AnswerLog, rates: ErrorRates, items: Whole) -> Vector:
-    """Return log P(all answers about an item | y), of these items for every class y."""
+    """Return log P(all answers about an item | y), of these items for every class y.
+
+    Where a lead decided on a class, no other is possible.
+    """
     at = np.full(len(log.items), -1)
     at[items] = np.arange(len(items))
     places = heard(log)
@@ -117,7 +115,8 @@ def scores(log: AnswerLog, rates: ErrorRates, items: Whole) -> Vector:
     for part in chunks(len(places), log.k):
         some = places[part]
         found += grouped_sums(at[log.item[some]], log_likelihoods(log, rates, some), len(items))
-    return found
+    truth = log.decided[items, None]
+    return np.where((truth < 0) | (truth == np.arange(log.k)), found, -np.inf)
 
 
 def grouped_sums(at: Whole, values: Vector, n: int) -> Vector:

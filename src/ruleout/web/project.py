@@ -112,7 +112,7 @@ class Project:
             raise InputError("the folder of the images is gone", remedy, file=self.source)
         return self.source
 
-    def found(self, place: str | Path, settings: Settings, **columns: str | None) -> Found:
+    def found(self, place: str | Path, settings: Settings, **columns: Any) -> Found:
         """Read further items: of images, those in the folder that the project has."""
         found = read_items(place, settings.classes, **columns)
         if found.root not in (None, self.source.resolve()):

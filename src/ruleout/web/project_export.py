@@ -20,7 +20,7 @@ from ruleout.labels import LabelSets
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.labels.row_files import COLUMN
-from ruleout.web.answer_log import How, Known
+from ruleout.web.answer_log import How, Known, in_force
 from ruleout.web.entities import LogRow
 from ruleout.web.error_rates import FORMS, error_rates, weights
 from ruleout.web.project import whole_folder
@@ -77,6 +77,15 @@ class Export:
         wrong = (row for one in self.log.contradictions() for row in one.answers)
         write_log(wrong, self.settings.classes, path)
 
+    def write_decisions(self, path: Path) -> None:
+        names, force = self.settings.classes, in_force(self.log.decisions)
+        rows = [
+            [one.item, None if one.which is None else names[one.which],
+             [str(number) for number in one.voids], one.by, one.at, one in force]
+            for one in self.log.decisions
+        ]  # fmt: skip
+        write_rows(path, _DECISIONS, rows)
+
     def write_log(self, path: Path) -> None:
         write_log(self.log, self.settings.classes, path)
 
@@ -130,13 +139,14 @@ def write_bundle(
     files = {
         f"sets.{form}": f"what {rules_out}, one row per labelled item, and the weight of each",
         f"items.{table}": "every item, and whether it is labelled",
-        f"contradictions.{table}": "answers about items for which they leave no class",
+        f"contradictions.{table}": "answers that leave no class of an item, or deny the known one",
         f"log.{table}": "every answer, also late ones and those that were taken back",
+        f"decisions.{table}": "what leads decided about contradictions; the last in force counts",
         f"days.{table}": "how many questions everybody answered each day, and for how many hours",
     }
     writers = (
         export.write_sets, export.write_items, export.write_contradictions, export.write_log,
-        export.write_days,
+        export.write_decisions, export.write_days,
     )  # fmt: skip
     with whole_folder(folder) as part:
         for name, write in zip(files, writers, strict=True):
@@ -197,6 +207,10 @@ def write_sets(
 
 _TIME = pa.timestamp("us", "UTC")
 _NAMES = pa.list_(pa.string())
+_DECISIONS = pa.schema(
+    [("item", pa.string()), ("class", pa.string()), ("left_out", _NAMES), ("by", pa.string()),
+     ("time", _TIME), ("in_force", pa.bool_())]
+)  # fmt: skip
 
 #: The columns of the log. Those of :func:`ruleout.web.importing.read_answers` have its names.
 _LOG = pa.schema(

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, literal, select
 from ruleout.labels.classes import class_names, storable
 from ruleout.labels.errors import brief
 from ruleout.web import answer_log, schema
-from ruleout.web.accounts import Accounts, moment, number_of
+from ruleout.web.accounts import Accounts, lock_user, moment, number_of
 from ruleout.web.answer_log import AnswerLog
 from ruleout.web.database import Database, make, one_by_one, upgrade
 from ruleout.web.earlier_answers import bring
@@ -42,7 +42,7 @@ from ruleout.web.entities import (
 from ruleout.web.project_progress import Progress, progress
 from ruleout.web.proposals import Proposer, capped_law
 from ruleout.web.queries import in_chunks
-from ruleout.web.schema import items, key, project, questions, slots
+from ruleout.web.schema import answers, decisions, items, key, project, questions, slots
 from ruleout.web.turns import take_turns
 
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
@@ -182,6 +182,36 @@ class Store(Accounts):
             if brought.added:
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return brought
+
+    def decide(
+        self,
+        item: int,
+        by: User,
+        *,
+        which: int | None = None,
+        voids: Iterable[int] = (),
+        now: datetime | None = None,
+    ) -> None:
+        """Decide what an item is, or which answers about it to leave out; the last decision counts.
+
+        With a class, answers that rule it out are left out. With neither, nothing is decided any
+        more. No row is ever changed: the decisions before stay in the database.
+        """
+        out, at, number = sorted({key(one) for one in voids}), moment(now), key(item)
+        row = {"by": by.id, "item": number, "which": which, "voids": tuple(out), "at": at}
+        with self._database.writing() as db:
+            if lock_user(db, by.id).role != "lead":
+                raise RefusedError("only leads decide", "ask one of them", reason="foreign")
+            k = len(self._refreshed(db)[0].classes)
+            if which is not None and key(which) not in range(k):
+                raise RefusedError(f"there is no class {brief(which)}", f"classes are 0 to {k - 1}")
+            about = select(answers.c.number).join(questions, answers.c.question == questions.c.id)
+            about = about.where(questions.c.item == number)
+            there = {*in_chunks(db, about, answers.c.number, out)}
+            if len(there) < len(out) or not db.execute(_ITEM, {"item": number}).first():
+                problem = "there is no such item, or no such answer about it"
+                raise RefusedError(problem, "reload the page", reason="unknown")
+            db.execute(insert(decisions).values(row))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -351,15 +381,15 @@ def grow_project(
         gold = update(items).where(items.c.id == bindparam("at")).values(gold=bindparam("known"))
         db.execute(gold, tests)
     secret = db.execute(select(project.c.secret)).scalar_one()
-    _write_items(db, settings, secret, fresh, *(row.id for row in there))
+    _write_items(db, settings, secret, fresh, [row.id for row in there])
     if settings.gold_rate:
         free = slots.c.item.in_(select(items.c.id).where(items.c.gold.is_not(None)))
         db.execute(update(slots).where(slots.c.question.is_(None), free).values(test=True))
+    grown = before.grown
     if len(settings.classes) > len(before.classes):
         asked = db.execute(select(func.max(questions.c.id))).scalar_one() or 0
-        grown = (*before.grown, (asked, len(before.classes)))
-        settings = replace(settings, grown=grown)
-    text = json.dumps(asdict(settings))
+        grown = (*grown, (asked, len(before.classes)))
+    text = json.dumps(asdict(replace(settings, grown=grown)))
     db.execute(update(project).values(settings=text, revision=project.c.revision + 1))
     named = sum(one.gold is not None for one in fresh) + len(tests)
     return Grown(items=len(fresh), known=len(given) - len(fresh), gold=named)

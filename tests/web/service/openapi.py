@@ -76,6 +76,7 @@ class Questions(Told):
     """Open questions of who asks."""
 
     questions: list[Question]
+    classes: int
 
 
 class Receipt(Told):
@@ -116,6 +117,7 @@ ROUTES = {
     ("POST", "/logout"): (PAGE, {"csrf": TEXT}, {303}),
     ("GET", "/"): (PAGE, None, set()),
     ("GET", "/items/{id}"): ("image/*", None, {304}),
+    ("GET", "/examples/{id}"): ("image/*", None, {304}),
     ("GET", "/api/project"): (Project, None, set()),
     ("POST", "/api/next"): (Questions, Next, set()),
     ("POST", "/api/answer"): (Answered, Answer, set()),
@@ -129,6 +131,11 @@ ROUTES = {
     ("POST", "/team/disable"): (
         PAGE,
         {"name": TEXT, "disabled": {"enum": ["0", "1"]}, "csrf": TEXT},
+        {303},
+    ),
+    ("POST", "/team/decide"): (
+        PAGE,
+        {"item": TEXT, "class": TEXT, "void-1": TEXT, "back": TEXT, "csrf": TEXT},
         {303},
     ),
     ("GET", "/team/export/{name}"): (CSV, None, set()),

@@ -23,6 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/logout": {"data": {}},
     "/team/invite": {"data": {"name": "New", "role": "annotator"}},
     "/team/disable": {"data": {"name": "Ann", "disabled": "0"}},
+    "/team/decide": {"data": {"item": "1", "class": "a"}},
 }
 
 
@@ -74,6 +75,7 @@ def test_a_route_that_the_table_forgot_cannot_be_served(site: Site) -> None:
         ("GET", "/team"),
         ("POST", "/team/invite"),
         ("POST", "/team/disable"),
+        ("POST", "/team/decide"),
         ("GET", "/team/export/sets.csv"),
     ],
 )

@@ -65,6 +65,7 @@ ACCESS: Mapping[Row, Rule] = {
     ("POST", "/logout"): Rule(_BOTH, "form"),
     ("GET", "/"): Rule(_BOTH),
     ("GET", "/items/{id}"): Rule(_BOTH),
+    ("GET", "/examples/{id}"): Rule(_BOTH),
     ("GET", "/api/project"): Rule(_BOTH),
     ("POST", "/api/next"): Rule(_BOTH, "json"),
     ("POST", "/api/answer"): Rule(_BOTH, "json"),
@@ -72,6 +73,7 @@ ACCESS: Mapping[Row, Rule] = {
     ("GET", "/team"): Rule(_LEAD),
     ("POST", "/team/invite"): Rule(_LEAD, "form"),
     ("POST", "/team/disable"): Rule(_LEAD, "form"),
+    ("POST", "/team/decide"): Rule(_LEAD, "form"),
     ("GET", "/team/export/{name}"): Rule(_LEAD),
 }
 

@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from ruleout.web.entities import Item
 from ruleout.web.items import image_type
 from ruleout.web.service.gate import Call, Endpoint, Row
+from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.options import CHECKED_IMAGES, Options
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.store import Store
@@ -24,22 +25,30 @@ _PIECE = 1 << 20  # bytes sent at a time
 
 
 class Images:
-    def __init__(self, store: Store, folder: Path | None, options: Options) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, folder: Path | None, options: Options, guidelines: Guidelines
+    ) -> None:
+        self._store, self._guidelines = store, guidelines
         self._root = None if folder is None else folder.resolve()
         self._largest = options.limits.image_bytes
         self._checked: dict[str, str] = {}  # by path: the version whose content was compared
 
     def endpoints(self) -> dict[Row, Endpoint]:
-        return {("GET", "/items/{id}"): self.item}
+        return {("GET", "/items/{id}"): self.item, ("GET", "/examples/{id}"): self.example}
 
     def item(self, call: Call) -> Response:
         """Return an image to somebody who was asked about it."""
-        number = call.filled["id"]
-        if not _NUMBER.fullmatch(number):
-            raise ProblemError("invalid", "the address holds no number of an item; check it")
-        item = self._store.item_for(call.person, int(number))
-        stream = self._opened(item)
+        return self._sent(call, self._root, self._store.item_for(call.person, _number(call)))
+
+    def example(self, call: Call) -> Response:
+        """Return a picture of the guidelines."""
+        number, pictures = _number(call), self._guidelines.pictures
+        if number > len(pictures):
+            raise _absent()
+        return self._sent(call, self._guidelines.root, pictures[number - 1])
+
+    def _sent(self, call: Call, root: Path | None, item: Item) -> Response:
+        stream = _opened(root, item)
         try:
             return self._image(call, item, stream)
         except BaseException:
@@ -91,25 +100,32 @@ class Images:
             self._checked.clear()
         self._checked[path] = version
 
-    def _opened(self, item: Item) -> BufferedReader:
-        """Open the file of an item, where it is a plain one inside the folder.
 
-        What became a link or a pipe since its path was resolved is refused.
-        """
-        if self._root is None or item.kind != "image" or not item.path:
+def _number(call: Call) -> int:
+    if not _NUMBER.fullmatch(call.filled["id"]):
+        raise ProblemError("invalid", "the address holds no number of an item; check it")
+    return int(call.filled["id"])
+
+
+def _opened(root: Path | None, item: Item) -> BufferedReader:
+    """Open the file of an item, where it is a plain one inside the folder.
+
+    What became a link or a pipe since its path was resolved is refused.
+    """
+    if root is None or item.kind != "image" or not item.path:
+        raise _absent()
+    try:
+        path = (root / item.path).resolve(strict=True)
+        if not path.is_relative_to(root):
             raise _absent()
-        try:
-            path = (self._root / item.path).resolve(strict=True)
-            if not path.is_relative_to(self._root):
-                raise _absent()
-            flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-            number = os.open(path, flags | getattr(os, "O_BINARY", 0))
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                os.close(number)
-                raise _absent()
-            return os.fdopen(number, "rb")
-        except (OSError, ValueError, RuntimeError):  # absent, NUL in it, links in a circle
-            raise _absent() from None
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        number = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            os.close(number)
+            raise _absent()
+        return os.fdopen(number, "rb")
+    except (OSError, ValueError, RuntimeError):  # absent, NUL in it, links in a circle
+        raise _absent() from None
 
 
 def pieces(stream: BufferedReader, head: bytes, size: int) -> Iterator[bytes]:

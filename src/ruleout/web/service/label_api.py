@@ -13,7 +13,9 @@ from starlette.responses import Response
 from ruleout.web.batcher import Batcher
 from ruleout.web.entities import MOST_HELD, Item, Kind, Reply, Turn, TurnRequest
 from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.options import KEPT_ITEMS, Options
+from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.store import Store
 
@@ -72,18 +74,28 @@ def _parsed(model: type[M], call: Call) -> M:
 
 
 class LabelApi:
-    def __init__(self, store: Store, options: Options) -> None:
+    def __init__(
+        self, store: Store, options: Options, pages: Pages, guidelines: Guidelines
+    ) -> None:
         self._store, self._options = store, options
+        self._pages, self._guidelines = pages, guidelines
         self._turns = Batcher(self._taken, lanes=store.lanes)
         self._items: dict[int, Any] = {}
 
     def endpoints(self) -> dict[Row, Endpoint]:
         return {
+            ("GET", "/"): self.page,
             ("GET", "/api/project"): self.project,
             ("POST", "/api/next"): self.next,
             ("POST", "/api/answer"): self.answer,
             ("GET", "/api/progress"): self.progress,
         }
+
+    def page(self, call: Call) -> Response:
+        """Return the page to label on, with what the project tells annotators."""
+        told, classes = self._guidelines, self._store.settings.classes
+        guide: dict[str, Any] = {"guidelines": told.text(), "examples": told.examples(classes)}
+        return self._pages.page("label", call, self._options.name, **guide)
 
     def project(self, call: Call) -> Response:
         with self._store.reading():  # a page asks again when there are more classes

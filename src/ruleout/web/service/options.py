@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from argon2 import PasswordHasher
 
@@ -38,6 +39,7 @@ class Options:
     """Settings of a running service; the project's own are in its store."""
 
     name: str = "ruleout"  # of the project, on its pages
+    folder: Path | None = None  # where guidelines for annotators may be
     origin: str | None = None  # what people type, where a proxy stands in front
     # The names that it answers to, without ports; None: any. A stranger's page can make its own
     # name point at 127.0.0.1 and then read what is served there (DNS rebinding), so `serve` sets

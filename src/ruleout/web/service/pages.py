@@ -45,10 +45,7 @@ class Pages:
         self._files = {path.name: path.read_bytes() for path in found}
 
     def endpoints(self) -> dict[Row, Endpoint]:
-        return {
-            ("GET", "/"): lambda call: self.page("label", call, self._project),
-            ("GET", "/static/{file}"): self.file,
-        }
+        return {("GET", "/static/{file}"): self.file}
 
     def page(
         self, template: str, call: Call, title: str, status: int = 200, **more: Any

@@ -24,6 +24,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from ruleout.web.entities import StoreError, UnavailableError
 from ruleout.web.service.auth import Auth
 from ruleout.web.service.gate import Call, Gate, json_response
+from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.images import Images
 from ruleout.web.service.label_api import LabelApi
 from ruleout.web.service.options import (
@@ -47,6 +48,7 @@ def make_app(store: Store, *, images: Path | None = None, options: Options | Non
     """
     chosen = options or Options()
     pages = Pages(chosen.name)
+    guidelines = Guidelines(chosen.folder, chosen.limits.image_bytes)
 
     def health(_: Call) -> Response:
         try:
@@ -60,9 +62,9 @@ def make_app(store: Store, *, images: Path | None = None, options: Options | Non
         ("GET", "/health"): health,
         **pages.endpoints(),
         **Auth(store, chosen, pages).endpoints(),
-        **LabelApi(store, chosen).endpoints(),
+        **LabelApi(store, chosen, pages, guidelines).endpoints(),
         **TeamApi(store, chosen, pages).endpoints(),
-        **Images(store, images, chosen).endpoints(),
+        **Images(store, images, chosen, guidelines).endpoints(),
     }
     return Gate(store, chosen, endpoints, pages.failed)
 

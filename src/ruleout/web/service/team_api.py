@@ -9,7 +9,9 @@ from typing import Any, cast
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from ruleout.labels.classes import storable
+from ruleout.labels.errors import brief
 from ruleout.web.entities import RefusedError, Role
+from ruleout.web.names import suggest
 from ruleout.web.service.gate import Call, Endpoint, Row
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
@@ -27,6 +29,7 @@ class TeamApi:
             ("GET", "/team"): self._page,
             ("POST", "/team/invite"): self.invite,
             ("POST", "/team/disable"): self.disable,
+            ("POST", "/team/decide"): self.decide,
             ("GET", "/team/export/{name}"): self.export,
         }
 
@@ -64,6 +67,28 @@ class TeamApi:
         _note(call, f"{'closed' if disabled == '1' else 'opened'} the account of", name)
         return RedirectResponse("/team", 303)
 
+    def decide(self, call: Call) -> Response:
+        """Say what an item is, or which answers to leave out; with ``back``, neither any more."""
+        form, item = call.form, _number(call.form.get("item", ""))
+        voids = [_number(name[5:]) for name in form if name.startswith("void-")]
+        name, classes = form.get("class", ""), self._store.settings.classes
+        try:
+            if "back" in form:
+                name, voids = "", []
+            elif name and name not in classes:
+                raise RefusedError(
+                    f"there is no class {brief(name)}", suggest(name, classes, "check it")
+                )
+            elif not name and not voids:
+                remedy = "name the class, or tick answers that are wrong"
+                raise RefusedError("nothing is decided", remedy)
+            which = classes.index(name) if name else None
+            self._store.decide(item, call.person, which=which, voids=voids, now=self._now())
+        except RefusedError as error:
+            return self._refused(call, error)
+        _note(call, "decided about item", str(item))
+        return RedirectResponse("/team#clashes", 303)
+
     def _refused(self, call: Call, error: RefusedError) -> Response:
         problem = ProblemError.of(error)
         return self._page(call, problem.status, problem=problem.sentence)
@@ -89,6 +114,11 @@ class TeamApi:
 def _note(call: Call, did: str, whom: str) -> None:
     who, where = one_line(call.person.name), one_line(call.peer)
     LOG.info("%s from %s %s %s", who, where, did, one_line(whom))
+
+
+def _number(text: str) -> int:
+    """Return a number that a form sends; -1, which nothing has, for what is not one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def _name(call: Call) -> str:

@@ -22,7 +22,7 @@ from ruleout.report.page import figure, view
 from ruleout.report.svg import Scale, tag
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
-from ruleout.web.entities import Settings, User
+from ruleout.web.entities import Decision, Item, Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
 from ruleout.web.project_progress import Progress
 from ruleout.web.proposals import capped_law
@@ -62,6 +62,7 @@ class Numbers:
     growth: Growth
     candidates: Whole
     contradictions: tuple[Contradiction, ...]
+    decisions: tuple[Decision, ...]
     draws: Uniformity | None
 
 
@@ -81,17 +82,18 @@ def numbers(store: Store) -> Numbers:
         log = answer_log.read(db, settings)
     tests = (log.gold_class >= 0) & bool(settings.gold_rate)
     asked = (log.answered > 0) | ~tests  # a test may have been labelled elsewhere
-    law = capped_law(settings.law, log.k, settings.cap)
+    law, given = capped_law(settings.law, log.k, settings.cap), log.undecided()
     found = Numbers(
         annotators={one.name: one for one in annotators(log)},
         paces=paces(log, timedelta(seconds=settings.lease_seconds)),
-        agreement=agreement(log),
-        guessing=guessing(log),
+        agreement=agreement(given),
+        guessing=guessing(given),
         gold=gold_rates(log),
         tests=int(tests.sum()),
         growth=growth(log),
         candidates=log.candidates[asked],
         contradictions=log.contradictions(MOST),
+        decisions=tuple(answer_log.in_force(log.decisions)),
         draws=uniformity(log, law) if settings.mode == "propose" else None,
     )
     _KEPT[store] = at, found
@@ -128,6 +130,8 @@ class TeamView:
     agreement: Agreement
     growth: Markup | None
     clashes: tuple[ClashView, ...]
+    decided: tuple[DecidedView, ...]
+    classes: tuple[str, ...]
     knowledge: KnowledgeView
     draws: Uniformity | None
     draws_pictures: tuple[Markup, ...]
@@ -158,7 +162,9 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
         people=tuple(_person(user, found, states[user.id]) for user in people),
         agreement=found.agreement.whole,
         growth=_timeline(found.growth) if found.growth.times else None,
-        clashes=tuple(_clash(one, settings.classes) for one in found.contradictions),
+        clashes=_clashes(store, found.contradictions),
+        decided=tuple(_decided(one, settings.classes) for one in found.decisions[::-1]),
+        classes=settings.classes[:_OFFERED],
         knowledge=_knowledge(found.candidates, len(settings.classes)),
         draws=drawn,
         draws_pictures=(_sizes_picture(drawn), _classes_picture(drawn, settings.classes))
@@ -363,33 +369,63 @@ class AnswerView(NamedTuple):
     words: str
     classes: tuple[Name, ...]
     more: int
+    number: int
 
 
 class ClashView(NamedTuple):
-    """An item whose answers leave no class.
+    """An item whose answers leave no class, or deny the one that is `known`; `text` has no picture.
 
     `pairs` are people who contradict each other outright. It may be empty: three answers can
     leave nothing while any two leave something.
     """
 
+    number: int
     item: Name
+    text: str | None
+    known: Name | None
     said: tuple[AnswerView, ...]
     more: int
     pairs: tuple[tuple[Name, Name], ...]
 
 
 _SHOWN, _CLASSES = 12, 8  # of one contradiction: answers, and classes of each
+_OFFERED = 1000  # classes that are suggested while somebody types
+_LONGEST = 400  # characters of an item
 _WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
 
 
-def _clash(clash: Contradiction, classes: tuple[str, ...]) -> ClashView:
+class DecidedView(NamedTuple):
+    """What was decided about an item, by whom, and when."""
+
+    number: int
+    item: Name
+    words: str
+    which: Name | None
+    by: Name
+    at: str
+
+
+def _decided(one: Decision, classes: tuple[str, ...]) -> DecidedView:
+    out, words = len(one.voids), "it is"
+    if one.which is None:
+        words = f"{out} answer{'s' if out > 1 else ''} left out"
+    which = None if one.which is None else named(classes[one.which], 24)
+    return DecidedView(one.number, named(one.item, 60), words, which, named(one.by), _on(one.at))
+
+
+def _clashes(store: Store, found: Sequence[Contradiction]) -> tuple[ClashView, ...]:
+    items = store.some_items(one.answers[0].item for one in found)
+    return tuple(_clash(one, items[one.answers[0].item], store.settings.classes) for one in found)
+
+
+def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> ClashView:
     said, left = [], []
     for one in clash.answers:
         codes = one.excluded if one.kind == "excluded" else one.proposed
         codes = (one.which,) if one.kind == "which" and one.which is not None else codes
         shown = tuple(named(classes[code], 24) for code in codes[:_CLASSES])
         more = len(codes) - len(shown)
-        said.append(AnswerView(named(one.user_name), _WORDS[one.kind], shown, more))
+        said.append(AnswerView(named(one.user_name), _WORDS[one.kind], shown, more, one.number))
         is_kept = one.kind in ("yes", "which")
         left.append((one.user_name, {c for c in range(len(classes)) if (c in codes) == is_kept}))
     opposed = {
@@ -398,7 +434,16 @@ def _clash(clash: Contradiction, classes: tuple[str, ...]) -> ClashView:
         if not a & b
     }
     pairs = tuple((named(one), named(other)) for one, other in sorted(opposed)[:_SHOWN])
-    return ClashView(named(clash.item, 60), tuple(said[:_SHOWN]), max(len(said) - _SHOWN, 0), pairs)
+    text = item.text or ", ".join(f"{name}: {cell}" for name, cell in item.cells.items())
+    return ClashView(
+        clash.answers[0].item,
+        named(clash.item, 60),
+        None if item.kind == "image" else named(text, _LONGEST).short,
+        None if clash.known is None else named(classes[clash.known], 24),
+        tuple(said[:_SHOWN]),
+        max(len(said) - _SHOWN, 0),
+        pairs,
+    )
 
 
 # ---------------------------------------------------------------------- draws
