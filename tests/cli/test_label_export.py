@@ -40,7 +40,7 @@ READ: dict[str, Any] = {
 }
 
 
-TABLES = ("items", "contradictions", "log", "days")
+TABLES = ("items", "contradictions", "log", "decisions", "days")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "npz"])
