@@ -22,14 +22,15 @@ from ruleout.web.entities import (
 from ruleout.web.project_progress import Progress
 from ruleout.web.store import Store
 
-__all__ = ["Event", "Item", "LogRow", "Progress", "Question", "Receipt", "Reply", "Settings"]
-__all__ += [
+__all__ = [
     "Brought",
+    "Event",
     "Grown",
-    "RefusedError",
-    "Store",
-    "StoreError",
-    "Turn",
-    "UnavailableError",
-    "User",
+    "Item",
+    "LogRow",
+    "Progress",
+    "Question",
+    "Receipt",
+    "Reply",
 ]
+__all__ += ["RefusedError", "Settings", "Store", "StoreError", "Turn", "UnavailableError", "User"]
