@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from cli.fitted import run
+from numpy.testing import assert_array_equal
 from typer.main import get_command
 
 from ruleout.cli import app
+from ruleout.datasets import read_table
+from ruleout.estimator import RuleOutClassifier, load
+from ruleout.training import PAPER_GRID
 
 TABLES = ("check", "fit", "predict", "evaluate", "resolve", "compare", "draw")
 QUICK = ("--grid", "none", "--epochs", "2")
@@ -52,3 +57,35 @@ def test_a_separator_that_is_none_is_one_sentence(piped: Path) -> None:
         f"ruleout: {piped}: '~~' cannot separate cells; give one character such as ; or |, or the "
         "word tab, as --separator\n"
     )
+
+
+@pytest.fixture
+def grouped(tmp_path: Path) -> Path:
+    file = tmp_path / "pets.csv"
+    lines = ["1,cat,dog|hen,1,0", "2,dog,cat,0.5,1", "3,hen,dog,2,2", "9,cat,dog,0,2"]
+    file.write_text("\n".join(["a,is,not,w,who", *lines * 6]) + "\n")
+    return file
+
+
+def test_weights_and_groups_reach_the_fit(grouped: Path) -> None:
+    told = ("--excluded", "not", "--ignore", "is", "--weight", "w", "--group", "who")
+    assert run("check", grouped, *told).exit_code == 0
+    model = grouped.with_name("model")
+    result = run("fit", grouped, "--out", model, *told, "--epochs", "2", "--weight-decay", "0")
+    assert result.exit_code == 0, result.output
+    table = read_table(grouped, excluded="not", ignore=["is"], weight="w", group="who")
+    grid = {"learning_rate": list(PAPER_GRID["learning_rate"])}
+    clf = RuleOutClassifier(grid=grid, weight_decay=0.0, epochs=2, random_state=0)
+    clf.fit(table.x, table.sets, table.weight, groups=table.groups)
+    assert load(model).reading_["features"] == ["a"]
+    assert_array_equal(load(model).predict_proba(table.x), clf.predict_proba(table.x))
+
+
+@pytest.mark.parametrize("label", [(), ("--label", "is")])
+def test_weights_and_groups_reach_the_comparison(grouped: Path, label: tuple[str, ...]) -> None:
+    told = ["--excluded", "not", *(label or ("--ignore", "is")), "--out", grouped.with_name("out")]
+    told += ["--approaches", "log,mae", "--epochs", "1", "--grid", "none", "--group", "who"]
+    result = run("compare", grouped, *told, "--weight", "w", "--judge", "0.3")
+    assert result.exit_code == 0, result.output
+    results = json.loads((grouped.with_name("out") / "results.json").read_text())
+    assert results["method"]["rows"] == 6  # the smallest groups, one of the three

@@ -155,3 +155,29 @@ def test_rows_that_rule_nothing_out_do_not_judge() -> None:
     means, values = judging.per_row(fit)
     assert len(values) == 2
     assert means[0] == pytest.approx(values.mean())
+
+
+GROUPS = np.repeat(np.arange(50), np.arange(50))[:1000] % 23
+
+
+@pytest.mark.parametrize("judge", [0.2, "folds"])
+def test_no_group_trains_and_judges(sets: ro.LabelSets, judge: Any) -> None:
+    found = planned(digits()[0], sets, trials=3, judge=judge, groups=GROUPS)
+    for rows, trial, target in zip(found.rows, found.trials, found.targets, strict=True):
+        assert trial.rows is not None
+        assert not {*GROUPS[rows]} & {*GROUPS[trial.rows]}
+        assert {*rows, *trial.rows} == set(range(1000))
+        assert trial.groups is not None  # renumbered: the same rows are together
+        assert len({*zip(trial.groups, GROUPS[trial.rows], strict=True)}) == len({*trial.groups})
+        says = target.sizes > 0
+        assert target[says] == sets[rows[says]]
+    assert found.count == (1000 if judge == "folds" else len(found.rows[0]))
+
+
+def test_a_comparison_takes_groups(sets: ro.LabelSets) -> None:
+    told: dict[str, Any] = {"approaches": ["log", "mae"], "grid": None, "epochs": 1}
+    table = ro.compare(digits()[0], Trial(sets), groups=GROUPS, judge="folds", trials=3, **told)
+    assert table.method.rows == 1000
+    assert len(table.best.values) == 1000
+    with pytest.raises(ValueError, match="folds need at least two trials, each with groups"):
+        ro.compare(digits()[0], sets, groups=GROUPS > 9, judge="folds", trials=3, **told)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
 import pytest
 
 from ruleout.datasets import inspect
@@ -60,3 +66,68 @@ def test_sets_are_drawn_from_it_too(tmp_path: Path) -> None:
     file.write_text("a~is\n" + "1~cat\n2~dog\n3~hen\n" * 4)
     sets = draw_table(file, tmp_path / "sets.csv", label="is", separator="~")
     assert (len(sets), sets.classes) == (12, ("cat", "dog", "hen"))
+
+
+ROWS = "a,w,who,not\n1,2,ann,cat\n2,0,bob,dog\n3,0.5,ann,cat\n"
+
+
+def write(folder: Path, suffix: str, text: str = ROWS) -> Path:
+    path = folder / f"rows{suffix}"
+    table = arrow_csv.read_csv(BytesIO(text.encode()))
+    if suffix == ".csv":
+        path.write_text(text)
+    elif suffix == ".parquet":
+        pq.write_table(table, path)
+    elif suffix == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        columns: Any = {name: np.array(table[name].to_pylist()) for name in ("w", "who")}
+        said = table["not"].to_pylist()
+        columns["not"] = np.array([[one == name for name in ("cat", "dog")] for one in said])
+        np.savez(path, x=np.array(table["a"])[:, None], classes=["cat", "dog"], **columns)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".npz"])
+def test_weights_and_groups_come_from_columns(tmp_path: Path, suffix: str) -> None:
+    table = read_table(write(tmp_path, suffix), excluded="not", weight="w", group="who")
+    assert table.shape == (1,)
+    assert table.weight is not None
+    assert table.weight.tolist() == [2, 0, 0.5]
+    assert table.groups is not None
+    assert table.groups.tolist() == [0, 1, 0]
+    assert not {"w", "who"} & {*table.features}
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "sentence"),
+    [
+        (ROWS.replace("0.5", "-1"), {}, "line 4, column 'w': a row cannot weigh -1; give numbers"),
+        (ROWS.replace("0.5", "x"), {}, "line 4, column 'w': a row cannot weigh nan; give numbers"),
+        (ROWS.replace("0.5", "1e999"), {}, "line 4, column 'w': a row cannot weigh inf"),
+        (ROWS.replace(",2,", ",0,").replace("0.5", "0"), {}, "column 'w': every row weighs zero"),
+        (ROWS.replace("bob", " "), {}, "line 3, column 'who': the cell is empty; name the group"),
+        (ROWS, {"weight": "v"}, "there is no column 'v'"),
+        (ROWS, {"group": "whom"}, "there is no column 'whom'; did you mean 'who'?"),
+        (ROWS, {"weight": "who"}, "column 'who' is asked for as weights and as something else"),
+        (ROWS, {"features": ["a", "w"]}, "column 'w' holds weights and is asked for as a feature"),
+        (ROWS, {"ignore": ["who"]}, "column 'who' is asked for and ignored"),
+    ],
+)
+def test_weights_and_groups_that_cannot_be_used(
+    tmp_path: Path, text: str, told: dict[str, Any], sentence: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_table(path, **{"excluded": "not", "weight": "w", "group": "who"} | told)
+    assert sentence in str(caught.value)
+
+
+def test_rows_without_a_weight_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS.replace("0.5", ""))
+    table = read_table(path, excluded="not", weight="w", group="who", skip_bad_rows=True)
+    assert len(table) == 2
+    assert table.groups is not None
+    assert table.groups.tolist() == [0, 1]

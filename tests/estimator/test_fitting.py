@@ -285,3 +285,27 @@ def test_weights_count_for_the_engine() -> None:
     engine = fit_grid(X, [Trial(SETS, weight=weight)], grid={"learning_rate": 0.1}, epochs=5)
     wanted = engine.module().double()(torch.from_numpy(X).double()).detach()
     assert_allclose(clf.decision_function(X), wanted, atol=1e-12)
+
+
+def test_a_group_is_held_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups, seen = np.arange(300) // 7, []
+    import ruleout.selection as selection
+
+    def noting(*given: Any, **told: Any) -> Any:
+        seen.append(split(*given, **told))
+        return seen[-1]
+
+    split = selection.split
+    monkeypatch.setattr(selection, "split", noting)
+    weight = np.ones(300)
+    weight[::3] = 0  # such rows are left out, and their groups with them
+    classifier(grid=GRID, epochs=1).fit(X, SETS, weight, groups=groups)
+    ((kept, aside),) = seen
+    left = groups[weight > 0]
+    assert len(kept) + len(aside) == 200
+    assert not {*left[kept]} & {*left[aside]}
+
+
+def test_groups_are_one_per_row() -> None:
+    with pytest.raises(ValueError, match=r"groups has shape \(2,\); give 300, one for each row"):
+        classifier(grid=GRID).fit(X, SETS, groups=[1, 2])

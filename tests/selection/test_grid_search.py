@@ -125,3 +125,51 @@ def test_every_criterion_can_choose(digits: Any, criterion: str) -> None:
 def test_there_is_no_place_for_true_labels() -> None:
     names = {*inspect.signature(search).parameters, *inspect.signature(choose).parameters}
     assert not names & {"y", "labels", "truth", "target"}
+
+
+def test_a_group_is_set_aside_whole_or_not_at_all() -> None:
+    groups = np.repeat(["a", "b", "c", "d", "e", "f"], [10, 20, 10, 5, 30, 25])
+    for seed in range(20):
+        kept, aside = split(100, 0.2, seed=seed, groups=groups)
+        assert not {*groups[kept]} & {*groups[aside]}
+        assert sorted([*kept, *aside]) == list(range(100))
+        assert 5 <= len(aside) <= 20
+    large = np.repeat([0, 1], [40, 60])
+    assert {len(split(100, 0.1, seed=seed, groups=large)[1]) for seed in range(9)} == {40}
+
+
+def test_rows_that_are_groups_of_their_own_are_split_as_rows_are() -> None:
+    for one, other in zip(
+        split(37, 0.1, seed=4), split(37, 0.1, seed=4, groups=range(37)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        ([1, 1, 1], "all rows are of one group; give at least two groups"),
+        ([1, 2], r"groups has shape \(2,\); give 3, one for each row"),
+        ([1.0, np.nan, 2.0], "row 1: the group is nan; name a group for each row"),
+        (["a", None, "b"], "row 1: the group is None; name a group for each row"),
+        (np.array([[1], 2, 3], object), r"row 0: the group is \[1\]; name a group for each row"),
+    ],
+)
+def test_groups_that_cannot_be_used_are_refused(groups: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        split(3, 0.1, seed=0, groups=groups)
+
+
+def test_trials_whose_groups_differ_in_size_choose_together(digits: Any) -> None:
+    """What is added to bring the rows set aside to one length changes no estimate."""
+    x, _, sets = digits
+    groups = np.repeat(np.arange(40), [31, 54] * 20)
+    rows = np.arange(1700)
+    trials = [Trial(one[:1700], rows=rows, groups=groups, seed=t) for t, one in enumerate(sets)]
+    grid = {"learning_rate": [1e-1, 1e-3]}
+    both = search(x, trials, grid=grid, epochs=2, refit=False)
+    assert len({len(split(1700, 0.1, seed=t, groups=groups)[1]) for t in range(2)}) == 2
+    for place, trial in enumerate(trials):
+        alone = search(x, [trial], grid=grid, epochs=2, refit=False)
+        np.testing.assert_allclose(both.estimates[place], alone.estimates[0], atol=1e-5)
+        np.testing.assert_allclose(both.errors[place], alone.errors[0], atol=1e-5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import COLUMNS, SETS, TRAINING, Source, friendly
+from ruleout.cli.common import Source, friendly
 
 if TYPE_CHECKING:
     from ruleout.datasets import Findings, Table
@@ -17,7 +17,7 @@ _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
 
 @friendly()
-@Source.from_options(*SETS, "label", *COLUMNS, *TRAINING, data=options.Data)
+@Source.from_options(*options.LEARNING, data=options.Data)
 def check(source: Source, as_json: options.AsJson = False) -> None:
     """Look for what is wrong with data before training on it.
 

@@ -252,11 +252,6 @@ def watching(
 
 Command: TypeAlias = Callable[..., None]
 
-#: Options of a source that several commands have together.
-SETS = ("excluded", "candidates")
-COLUMNS = ("features", "ignore", "labels_file", "separator")
-TRAINING = ("classes", "size", "unlabelled", "skip_bad_rows")
-
 
 @dataclass(frozen=True)
 class Source:
@@ -268,6 +263,8 @@ class Source:
     label: options.Label = None
     features: options.Features = None
     ignore: options.Ignore = None
+    weight: options.Weight = None
+    group: options.Group = None
     classes: options.ClassList = None
     labels_file: options.LabelsFile = None
     separator: options.Separator = None
@@ -282,8 +279,8 @@ class Source:
         kind, wrong = "labelling projects", self._of("how", "features_from")
         if self.project:
             kind = "tables and image folders"
-            tables = ("classes", "labels_file", "separator", "unlabelled", "skip_bad_rows")
-            wrong = self._of(*tables)
+            kept = ("excluded", "candidates", "label", "features", "ignore", "size")
+            wrong = self._of(*(name for name in options.LEARNING if name not in kept))
         for option, value in wrong.items():
             if value:
                 raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
@@ -359,6 +356,8 @@ class Source:
             candidates=self.candidates,
             label=self.label,
             ignore=parse_names(self.ignore or ()),
+            weight=self.weight,
+            group=self.group,
             labels_file=self.labels_file,
             separator=self.separator,
             unlabelled=self.unlabelled,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import (
-    COLUMNS,
-    SETS,
-    TRAINING,
-    Source,
-    as_notes,
-    check_folder,
-    friendly,
-    parse_names,
-    watching,
-)
+from ruleout.cli.common import Source, as_notes, check_folder, friendly, parse_names, watching
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,9 +24,7 @@ _WIDE = ("family", "time")  # columns that a narrow terminal does without
 
 
 @friendly()
-@Source.from_options(
-    *SETS, "label", *COLUMNS, *TRAINING, data=options.Data, label=options.LabelToReport
-)
+@Source.from_options(*options.LEARNING, data=options.Data)
 def compare(
     source: Source,
     approaches: Annotated[
@@ -69,7 +58,7 @@ def compare(
     """Compare approaches on your data; configurations are chosen without true labels.
 
     A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
-    --label names them.
+    --label names them; these are used only to report.
     """
     source.need_sets()
     table = source.training_table()
@@ -97,18 +86,19 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
     from ruleout.comparison import compare as run
     from ruleout.selection import split
+    from ruleout.training import Trial
 
     assert table.sets is not None
-    x, sets = table.x, table.sets
+    x, rows = table.x, Trial(table.sets, weight=table.weight, groups=table.groups)
     told |= {"judge": judge, "shape": table.shape}
     if table.labels is not None:
         if judge == "folds":
             raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
-        train, test = split(len(x), judge, seed=told["seed"])
+        train, test = split(len(x), judge, seed=told["seed"], groups=table.groups)
         told["test"] = (x[test], table.labels[test])
-        x, sets = x[train], sets[train]
+        x, rows = x[train], replace(rows.part(train), rows=None)
     with as_notes(), overall() as progress:
-        return run(x, sets, progress=progress, **told)
+        return run(x, rows, progress=progress, **told)
 
 
 def _print(found: Comparison, table: Table, out: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import COLUMNS, SETS, Source, friendly, tell
+from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @friendly()
-@Source.from_options("label", *SETS, *COLUMNS, "unlabelled", "skip_bad_rows", "features_from")
+@Source.from_options(
+    "label", *options.SETS, *options.COLUMNS, "unlabelled", "skip_bad_rows", "features_from"
+)
 def evaluate(
     model: options.Model,
     source: Source,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import COLUMNS, SETS, TRAINING, Source, as_notes, friendly, watching
+from ruleout.cli.common import Source, as_notes, friendly, watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
 
 
 @friendly()
-@Source.from_options(*SETS, "label", *COLUMNS, *TRAINING, "how", "features_from")
+@Source.from_options(*options.LEARNING, "how", "features_from")
 def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     source: Source,
@@ -93,7 +93,8 @@ def fit(
         shape=table.shape if len(table.shape) > 1 else None,
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
-        clf.fit(table.x, target, weight, progress=progress, expect=expecting(device))
+        told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
+        clf.fit(table.x, target, weight, **told)
     clf.save(out, reading=dict(table.reading))
     _print(clf, table, out, replaced)
 

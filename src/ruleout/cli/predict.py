@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import COLUMNS, SETS, Source, friendly, tell
+from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ _SHOWN = 10  # rows that are printed
 
 
 @friendly()
-@Source.from_options(*COLUMNS, "features_from")
+@Source.from_options(*options.COLUMNS, "features_from")
 def predict(
     model: options.Model,
     source: Source,
@@ -60,7 +60,7 @@ def predict(
 
 
 @friendly()
-@Source.from_options(*SETS, *COLUMNS, "unlabelled", "features_from")
+@Source.from_options(*options.SETS, *options.COLUMNS, "unlabelled", "features_from")
 def resolve(
     model: options.Model,
     source: Source,

@@ -7,6 +7,14 @@ from typing import Annotated
 
 import typer
 
+#: Options that say what data are, as several commands have them together.
+SETS = ("excluded", "candidates")
+COLUMNS = ("features", "ignore", "labels_file", "separator")
+LEARNING = (
+    *(*SETS, "label", *COLUMNS, "weight", "group"),
+    *("classes", "size", "unlabelled", "skip_bad_rows"),
+)
+
 _TABLES = ".csv, .tsv, .parquet, .jsonl, .npz"
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_TABLES}, or a folder of images.")]
 DataOrProject = Annotated[
@@ -38,10 +46,6 @@ SkipBadRows = Annotated[
 Label = Annotated[
     str | None, typer.Option("--label", metavar="COLUMN", help="The column of the true labels.")
 ]
-LabelToReport = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COLUMN", help="True labels, used only to report."),
-]
 Features = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,6 +57,19 @@ Features = Annotated[
 Ignore = Annotated[
     list[str] | None,
     typer.Option("--ignore", metavar="A,B,…", help="These columns are not features."),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option("--weight", metavar="COLUMN", help="The column of what each row weighs."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="The column of what each row belongs to, such as a patient: rows of one group are "
+        "held out together, or not at all.",
+    ),
 ]
 ClassList = Annotated[
     str | None,

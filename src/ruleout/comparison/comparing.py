@@ -35,8 +35,9 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 def compare(
     x: Any,
-    sets: LabelSets | Sequence[LabelSets | Trial],
+    sets: LabelSets | Trial | Sequence[LabelSets | Trial],
     *,
+    groups: Any = None,
     approaches: Sequence[str | Approach] | None = None,
     grid: Grid | None = "small",
     model: str | Callable[..., nn.Module] = "linear",
@@ -79,6 +80,8 @@ def compare(
     x, sets
         As for :func:`ruleout.fit_grid`. One table of sets is used for all trials, which then
         differ in splits, first weights and batch order; a list makes a trial of each.
+    groups
+        What each row of x belongs to, ``[n]``: a group trains, chooses or judges as a whole.
     approaches
         Names or approaches; None: the eighteen of the paper.
     grid
@@ -147,7 +150,8 @@ def compare(
         raise ValueError(f"level must lie between 0 and 1, not {brief(level)}")
     if over not in (None, "trials", "rows"):
         raise ValueError(f"over must be 'trials' or 'rows', not {brief(over)}")
-    judging = plan(x, sets, trials=trials, test=test, judge=judge, score=judges, seed=seed)
+    apart = {"trials": trials, "test": test, "judge": judge, "groups": groups}
+    judging = plan(x, sets, score=judges, seed=seed, **apart)
     more: dict[str, Any] = {}
     if early_stopping:
         more["early stopping"] = f"after {patience} epochs without a better {chooses.name}"
@@ -224,8 +228,8 @@ def _criterion(name: str | Criterion) -> Criterion:
     return name if isinstance(name, Criterion) else find_criterion(name)
 
 
-def _sizes(sets: LabelSets | Sequence[LabelSets | Trial]) -> NDArray[np.intp]:
-    tables = [sets] if isinstance(sets, LabelSets) else sets
+def _sizes(sets: LabelSets | Trial | Sequence[LabelSets | Trial]) -> NDArray[np.intp]:
+    tables = [sets] if isinstance(sets, LabelSets | Trial) else sets
     found = [one.sets if isinstance(one, Trial) else one for one in tables]
     k = len(found[0].classes)
     return np.asarray(sum(np.bincount(one.sizes, minlength=k)[:k] for one in found))

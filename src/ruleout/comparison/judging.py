@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import agree, encode
 from ruleout.labels.errors import InputError, brief
-from ruleout.selection import Criterion, criterion
+from ruleout.selection import Criterion, criterion, draw_groups, even
 from ruleout.training import GridFit, Trial, Watch, hits
 from ruleout.training.grid_fit import predict
-from ruleout.training.validation import as_trials, check_counts, check_features
+from ruleout.training.validation import as_trials, check_counts, check_features, group_numbers
 
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
 Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
@@ -37,7 +37,7 @@ class Judging:
 
     @property
     def count(self) -> int:
-        return self.rows.size if self.kind == "folds" else self.rows.shape[1]
+        return np.unique(self.rows).size if self.kind == "folds" else self.rows.shape[1]
 
     def watch(self) -> Watch:
         measure = {self.name: self.values}
@@ -80,43 +80,66 @@ class Judging:
 
 def plan(
     x: Any,
-    sets: LabelSets | Sequence[LabelSets | Trial],
+    sets: LabelSets | Trial | Sequence[LabelSets | Trial],
     *,
     trials: int | None,
     test: tuple[Any, Any] | None,
     judge: float | str,
     score: Criterion,
     seed: int,
+    groups: Any = None,
 ) -> Judging:
     """Decide which rows train and which judge; see :func:`ruleout.compare`."""
-    given = _trials(x.shape[0], sets, trials, seed)
+    given = _trials(x.shape[0], sets, trials, seed, groups)
     if test is not None:
         return _tested(given, test, score, np.prod(x.shape[1:]))
     if any(trial.rows is not None for trial in given):
         say = "trials that choose their own rows leave none to judge all of them on"
         raise InputError(say, "give test rows: test=(x_test, y_test)")
     n, count = x.shape[0], len(given)
-    order = np.random.default_rng([seed, 0, 1]).permutation(n)  # as no batch and no split uses
+    chance = np.random.default_rng([seed, 0, 1])  # as no batch and no split uses
+    own = given[0].groups
     if judge == "folds":
-        size = n // count
+        size = (n if own is None else own.max() + 1) // count
         if count < 2 or size < 1:
-            raise ValueError(f"folds need at least two trials, each with rows, not {count}")
-        parts = [np.sort(order[t * size : (t + 1) * size]) for t in range(count)]
-        return _kept(x, given, parts, "folds", score)
+            what = "rows" if own is None else "groups"
+            raise ValueError(f"folds need at least two trials, each with {what}, not {count}")
+        return _kept(x, given, _folds(n, count, own, chance), "folds", score)
     if isinstance(judge, str) or not 0 < judge < 1:
         raise ValueError(f"judge must be a share between 0 and 1, or 'folds', not {brief(judge)}")
-    aside = np.sort(order[: max(1, int(np.ceil(round(n * judge, 9))))])
+    many = max(1, int(np.ceil(round(n * judge, 9))))
+    if own is None:
+        aside = np.sort(chance.permutation(n)[:many])
+    else:
+        aside = np.flatnonzero(draw_groups(own, many, chance))
     return _kept(x, given, [aside] * count, "kept", score)
 
 
-def _trials(n: int, sets: Any, count: int | None, seed: int) -> list[Trial]:
+def _folds(
+    n: int, count: int, groups: NDArray[np.intp] | None, chance: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Cut all rows into parts of one size; groups stay whole, the largest are dealt out first."""
+    if groups is None:
+        order, size = chance.permutation(n), n // count
+        return [np.sort(order[t * size : (t + 1) * size]) for t in range(count)]
+    sizes, filled = np.bincount(groups), np.zeros(count, np.intp)
+    fold, order = np.zeros(len(sizes), np.intp), chance.permutation(len(sizes))
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        fold[group] = filled.argmin()
+        filled[fold[group]] += sizes[group]
+    return [np.flatnonzero(fold[groups] == place) for place in range(count)]
+
+
+def _trials(n: int, sets: Any, count: int | None, seed: int, groups: Any) -> list[Trial]:
     """Return trials that know their seed; one table of sets makes `count` of them."""
-    if isinstance(sets, LabelSets):
+    found = as_trials(sets, n, seed)
+    if groups is not None:
+        codes = group_numbers(groups, n)
+        found = [replace(t, groups=codes if t.rows is None else codes[t.rows]) for t in found]
+    if isinstance(sets, LabelSets | Trial):
         count = 3 if count is None else count
         check_counts(trials=count)
-        (one,) = as_trials(sets, n, seed)
-        return [replace(one, seed=seed + place) for place in range(count)]
-    found = as_trials(sets, n, seed)
+        return [replace(found[0], seed=seed + place) for place in range(count)]
     if count not in (None, len(found)):
         raise ValueError(f"{len(found)} tables of sets make as many trials, not {brief(count)}")
     return found
@@ -153,9 +176,10 @@ def _kept(
             raise InputError(problem, "give more rows")
         own.append(trial.part(rows))
         judges.append(trial.part(aside))
-    targets = [judge.sets for judge in judges]
+    judges = even(judges)
+    targets, stacked = [one.sets for one in judges], [np.asarray(one.rows) for one in judges]
     rates = None if trials[0].rate is None else [judge.rate for judge in judges]
-    return Judging(kind, own, x, np.stack(parts), targets, score.name, score.values, rates)
+    return Judging(kind, own, x, np.stack(stacked), targets, score.name, score.values, rates)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import FILE, WEIGHT, Request, Table, columns_of, labelled
+from ruleout.datasets.tables import (
+    FILE,
+    WEIGHT,
+    Request,
+    Table,
+    columns_of,
+    labelled,
+    weight_and_groups,
+)
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory, find_column, naming
 
@@ -51,18 +59,21 @@ def read_folder(folder: Path, ask: Request) -> Table:
     size, grey = _repeated(ask)
     found, whole = _listed(folder), hashlib.sha256()
     notes: list[str] = []
-    sets = labels = classes = weight = None
+    sets = labels = classes = None
+    aside: dict[str, Any] = {}
     names = found if ask.files is None else list(ask.files)
     for name in ask.files or ():
         if not _inside(folder, name):
             raise DataError(f"there is no image {brief(name)} in the folder", "put it back")
-    if ask.named or ask.labels_file is not None:
+    if ask.taken or ask.labels_file is not None:
         file = label_file(folder, ask)
         with naming(file):
             columns = columns_of(file, replace(ask, names=FILE), partial(_no_features, ask))
             names = _named(columns.cells[FILE], folder, found)
             sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
-            weight = _weights(columns, file, notes)
+            aside = weight_and_groups(ask, columns.numbers, columns.cells.__getitem__)
+            if ask.weight is None:
+                aside["weight"] = _weights(columns, file, notes)
         whole.update(file.read_bytes())
         if left := len(set(found) - set(names)):
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
@@ -77,7 +88,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
         labels=labels,
         classes=classes,
         row_names=tuple(names),
-        weight=weight,
+        **aside,
         source=folder,
         sha256=whole.hexdigest(),
         reading={"kind": "images", "shape": list(shape), **_RULES},
@@ -103,7 +114,8 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
 
 
 def label_file(folder: Path, ask: Request) -> Path:
-    file = ask.separated(folder / "labels.csv" if ask.labels_file is None else ask.labels_file)
+    file = Path(ask.labels_file or folder / "labels.csv").expanduser()
+    file = ask.separated(file)
     if ask.labels_file is None and not file.is_file():
         if (folder / "project.json").is_file():
             raise DataError(
@@ -117,18 +129,18 @@ def label_file(folder: Path, ask: Request) -> Path:
 
 
 def _no_features(ask: Request, names: list[str]) -> list[str]:
-    for name in (FILE, *ask.named):
+    for name in (FILE, *ask.taken):
         find_column(name, names)
-    return [WEIGHT] if WEIGHT in names and WEIGHT not in ask.named else []
+    if ask.weight is not None:
+        return [ask.weight]
+    return [WEIGHT] if WEIGHT in names and WEIGHT not in ask.held else []
 
 
 def _weights(columns: Columns, file: Path, notes: list[str]) -> NDArray[np.float64] | None:
     """Return how likely each row is right, where the label file says so, as exports do."""
     if not columns.features.num_columns:
         return None
-    from ruleout.labels.files import numbers
-
-    found = numbers(columns.features.column(0))
+    found = columns.numbers(WEIGHT)
     if not ((found >= 0) & (found <= 1)).all() or not found.any():
         notes.append(f"The column {WEIGHT!r} of {file.name} is not used: not all are from 0 to 1.")
         return None

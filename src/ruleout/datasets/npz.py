@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import Request, Table, choose, guess_notes, row_names
+from ruleout.datasets.tables import (
+    Request,
+    Table,
+    choose,
+    guess_notes,
+    row_names,
+    weight_and_groups,
+)
 from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
 from ruleout.labels.files import npz_array, npz_file, npz_names, npz_sets, settle
@@ -48,6 +56,10 @@ def read_archive(path: Path, ask: Request) -> Table:
         if ask.names is not None:
             remedy = f"save the names of the {len(raw)} rows of x as text"
             called = row_names(_names(archive, ask.names, "Uiu", len(raw), remedy), ask.names)
+        each = partial(_names, archive, n=len(raw), remedy="save one for each row of x")
+        aside = weight_and_groups(
+            ask, lambda name: np.array(each(name, "biuf"), float), partial(each, kinds="Uiu")
+        )
     x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -59,6 +71,7 @@ def read_archive(path: Path, ask: Request) -> Table:
         labels=labels,
         classes=classes,
         row_names=called,
+        **aside,
         source=path,
         sha256=digest,
         reading=reading,
@@ -114,7 +127,8 @@ def _columns(
     if not names and before is not None and len(before) == raw.shape[1]:
         names = list(before)  # the columns have no names of their own: their order counts
     names = names or [f"x{place}" for place in range(raw.shape[1])]
-    features = choose(names, replace(ask, excluded=None, candidates=None, label=None, names=None))
+    own: Any = dict.fromkeys(("excluded", "candidates", "label", "names", "weight", "group"))
+    features = choose(names, replace(ask, **own))
     check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]

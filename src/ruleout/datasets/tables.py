@@ -12,7 +12,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -77,7 +77,10 @@ class Table:
     row_names
         The file name of each image, or what the column of names holds, else None.
     weight
-        How likely each row is right, from 0 to 1, where a label file has a column ``weight``.
+        What each row weighs in training, as a column says; for a folder of images also how likely
+        it is right, from 0 to 1, where the label file has a column ``weight``.
+    groups
+        The number of the group of each row; None where nobody asked.
     source
         The file or folder.
     sha256
@@ -96,6 +99,7 @@ class Table:
     classes: tuple[ClassName, ...] | None = None
     row_names: tuple[str, ...] | None = None
     weight: NDArray[np.float64] | None = None
+    groups: NDArray[np.intp] | None = None
     source: Path
     sha256: str
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -125,6 +129,8 @@ def read_table(
     label: str | None = None,
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
+    weight: str | None = None,
+    group: str | None = None,
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
     separator: str | None = None,
@@ -153,6 +159,8 @@ def read_table(
         is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
     ignore
         Columns that are not features.
+    weight, group
+        The columns (in NPZ the arrays) of what each row weighs, and of what it belongs to.
     classes
         The class names, or their number. By default the list in the file; a file without one gets
         the sorted names seen in it, and :attr:`Table.notes` says so.
@@ -216,11 +224,6 @@ def read_batches(path: str | Path, *, wide: int | None = 1, **options: Any) -> I
         How many numbers the caller makes of a row, such as one for each class: batches are of
         65,536 rows, or fewer where rows or what is made of them are wide. None: a single batch.
     """
-    for name in ("features", "ignore", "files"):
-        if options.get(name) is not None:
-            options[name] = tuple(options[name])
-    if options.get("labels_file") is not None:
-        options["labels_file"] = Path(options["labels_file"]).expanduser()
     return batches(Path(path).expanduser(), Request(**options), wide)
 
 
@@ -255,12 +258,7 @@ def draw_table(
     sets_only
         Write the label sets alone, as :meth:`ruleout.LabelSets.write` does.
     """
-    ask = Request(
-        label=label,
-        classes=classes,
-        labels_file=None if labels_file is None else Path(labels_file).expanduser(),
-        separator=separator,
-    )
+    ask = Request(label=label, classes=classes, labels_file=labels_file, separator=separator)
     source, out = Path(path).expanduser(), Path(out).expanduser()
     options = {"keep_label": keep_label, "sets_only": sets_only}
     return redraw(source, out, ask, law=law, seed=seed, **options)[0]
@@ -273,13 +271,15 @@ class Request:
     excluded: str | None = None
     candidates: str | None = None
     label: str | None = None
-    features: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] = ()
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+    weight: str | None = None
+    group: str | None = None
     classes: Classes | None = None
-    labels_file: Path | None = None
+    labels_file: str | Path | None = None
     separator: str | None = None
     names: str | None = None
-    files: tuple[str, ...] | None = None
+    files: Sequence[str] | None = None
     size: tuple[int, int] | None = None
     unlabelled: bool = False
     featureless: bool = False
@@ -297,15 +297,25 @@ class Request:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The columns that hold labels or names, and are not features."""
-        return self.named if self.names is None else (*self.named, self.names)
+        """The columns that hold labels, names or groups, and are not features."""
+        more = (name for name in (self.names, self.group) if name is not None)
+        return tuple(dict.fromkeys((*self.named, *more)))
+
+    @property
+    def weights(self) -> list[str]:
+        return [] if self.weight is None else [self.weight]
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """All columns that are read and are not features."""
+        return (*self.held, *self.weights)
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
         """The features to take and their order, where the caller or an earlier reading says so."""
         if self.features is None and self.reading is not None:
             return tuple(self.reading.get("features") or ()) or None
-        return self.features
+        return None if self.features is None else tuple(self.features)
 
     def separated(self, file: Path) -> Path:
         """Return a file of which is known what separates its cells, where that was said."""
@@ -320,26 +330,30 @@ class Request:
             what = "ruled-out classes" if self.candidates is None else "candidates"
             problem = f"column {self.label!r} is asked for as {what} and as true labels"
             raise DataError(problem, "name two columns")
-        for name in self.held:
+        if self.weight in self.held:
+            problem = f"column {self.weight!r} is asked for as weights and as something else"
+            raise DataError(problem, "name two columns")
+        kinds = {self.weight: "weights", self.group: "groups", self.names: "names"}
+        for name in self.taken:
             if name in (self.features or ()):
-                what = "names" if name == self.names else "labels"
+                what = kinds.get(name, "labels")
                 problem = f"column {name!r} holds {what} and is asked for as a feature"
                 raise DataError(problem, "take it out of the features")
         for name in self.ignore:
-            if name in self.held or name in (self.features or ()):
+            if name in self.taken or name in (self.features or ()):
                 raise DataError(f"column {name!r} is asked for and ignored", "do one of the two")
         for name in self.features or ():
-            if (self.features or ()).count(name) > 1:
+            if [*(self.features or ())].count(name) > 1:
                 raise DataError(f"feature {name!r} is asked for twice", "name each feature once")
 
 
 def choose(names: Sequence[str], ask: Request) -> list[str]:
     check_separator(names)
     check_unique([name for name in names if name])
-    for name in (*ask.held, *ask.ignore):
+    for name in (*ask.taken, *ask.ignore):
         find_column(name, names)
     if ask.wanted is None:
-        taken = {*ask.held, *ask.ignore, ""}  # what pandas saves its index as has no name
+        taken = {*ask.taken, *ask.ignore, ""}  # what pandas saves its index as has no name
         features = [name for name in names if name not in taken]
         if not features and not ask.featureless:
             raise DataError("no column is left as a feature", f"the columns are {shown(names)}")
@@ -429,7 +443,7 @@ class _Reader:
 
     def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
         guess = bool(ask.named) and ask.classes is None
-        if ask.names is not None or (guess and ask.skip_bad_rows):
+        if ask.names or ask.group or ask.weight or (guess and ask.skip_bad_rows):
             wide = None  # names occur once in all rows; rows that stay say which classes there are
         self._path, self._ask, self._wide = path, ask, wide
         self._header: list[str] = []
@@ -471,9 +485,9 @@ class _Reader:
 
     def _choose(self, names: list[str]) -> list[str]:
         self._header, features = names, choose(names, self._ask)
-        order = [*features, None, *self._ask.named]  # in between, classes are settled
+        order = [*features, None, *self._ask.taken]  # in between, classes are settled
         self._places = {name: place for place, name in enumerate(order)}
-        return features
+        return [*features, *self._ask.weights]
 
     def _checked(self, columns: Columns, start: int) -> Table | None:
         """Return the rows that can be used, where there are any; keep what is wrong with others."""
@@ -499,14 +513,14 @@ class _Reader:
 
     def _table(self, columns: Columns) -> Table:
         ask, fractional = self._ask, set(self._fractional)
-        x, coarse = to_matrix(columns.features, fractional)
+        x, coarse = to_matrix(columns.features.drop_columns(ask.weights), fractional)
         known = self._classes or ask.classes is not None or columns.classes is not None
         if ask.named and not known and self._wide is not None:
             self._classes = _seen(self._label_cells(), ask)
         found = labelled(columns.cells, columns.classes, ask, self._classes)
         sets, labels, classes, self._guesses = found
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
-        features = tuple(columns.features.column_names)
+        features = tuple(name for name in columns.features.column_names if name != ask.weight)
         return Table(
             x=x if features else np.empty((columns.rows, 0), np.float32),
             shape=(len(features),),
@@ -514,6 +528,7 @@ class _Reader:
             sets=sets,
             labels=labels,
             classes=classes,
+            **weight_and_groups(ask, columns.numbers, columns.cells.__getitem__),
             source=self._path,
             sha256=self._sha256,
             reading={"kind": "columns", "features": list(features)},
@@ -672,6 +687,27 @@ def row_names(cells: Iterable[Any], column: str) -> tuple[str, ...]:
             raise DataError(problem, "give every row a name of its own", row=row, column=column)
         seen[name] = None
     return tuple(seen)
+
+
+def weight_and_groups(
+    ask: Request, numbers: Callable[[str], NDArray[Any]], cells: Callable[[str], Iterable[Any]]
+) -> dict[str, Any]:
+    """Return what each row weighs and the number of its group, where columns were named."""
+    found: dict[str, Any] = {}
+    if ask.weight is not None:
+        found["weight"] = weight = numbers(ask.weight)
+        bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf))).tolist()
+        if bad or not weight.any():
+            problem = f"a row cannot weigh {weight[bad[0]]:g}" if bad else "every row weighs zero"
+            remedy = "give numbers, zero or above, not all zero"
+            raise DataError(problem, remedy, row=bad, column=ask.weight)
+    if ask.group is not None:
+        names = ["" if cell is None else str(cell).strip() for cell in cells(ask.group)]
+        if empty := [row for row, name in enumerate(names) if not name]:
+            remedy = "name the group of each row"
+            raise DataError("the cell is empty", remedy, row=empty, column=ask.group)
+        found["groups"] = np.unique(names, return_inverse=True)[1]
+    return found
 
 
 def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:

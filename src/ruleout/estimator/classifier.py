@@ -53,6 +53,7 @@ from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.grids import groups, named_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
+from ruleout.training.validation import group_numbers
 
 Array = NDArray[np.float64]
 
@@ -250,6 +251,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         progress: Progress | None = None,
         expect: Callable[[float], None] | None = None,
         callback: Callback | None = None,
@@ -268,6 +270,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         sample_weight
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
+        groups
+            What each row belongs to, one value per row: a group is held out as a whole or not.
         progress
             Called after every epoch with what is being trained, epochs done, and epochs in all.
         expect
@@ -278,7 +282,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             criterion on the rows held out, such as ``"held out/accuracy"``; those of the final
             training, which takes as many epochs, do not.
         """
-        data = self._training_data(X, y, sample_weight, reset=True)
+        data = self._training_data(X, y, sample_weight, reset=True, groups=groups)
         options = self._engine_options(X, data)
         options["epochs"] = self._epochs(len(data.sets))
         seed = _seed(self.random_state)
@@ -381,7 +385,15 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         }
 
     def _training_data(
-        self, X: Any, y: Any, weight: Any, *, reset: bool, named: Any = None, part: bool = False
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        *,
+        reset: bool,
+        groups: Any = None,
+        named: Any = None,
+        part: bool = False,
     ) -> TrainingData:
         rate = None
         if y is None or not holds_sets(y):
@@ -399,7 +411,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             sets, names = known_target(y, self.classes_), self.classes_
         else:
             sets, names = target(y, self.classes if named is None else named, whole=not part)
-        return TrainingData(x, sets, names, rate).weighted(weight, self.class_weight)
+        codes = None if groups is None else group_numbers(groups, x.shape[0])
+        data = TrainingData(x, sets, names, rate, groups=codes)
+        return data.weighted(weight, self.class_weight)
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""

@@ -28,10 +28,11 @@ class TrainingData(NamedTuple):
     classes: NDArray[Any]  # [k], of any type that scikit-learn takes
     rate: Array | None = None  # where answers made the sets
     weight: Array | None = None
+    groups: NDArray[np.intp] | None = None
 
     @property
     def trial(self) -> Trial:
-        return Trial(self.sets, weight=self.weight, rate=self.rate)
+        return Trial(self.sets, weight=self.weight, rate=self.rate, groups=self.groups)
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
         """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
@@ -49,9 +50,9 @@ class TrainingData(NamedTuple):
         if not keep.any():
             raise InputError("every row with an answer weighs zero", "give some row a weight")
         rows = np.flatnonzero(keep)
-        weight = None if weight is None else weight[rows]
-        rate = None if self.rate is None else self.rate[rows]
-        return TrainingData(self.x[rows], sets[rows], self.classes, rate, weight)
+        given = {"weight": weight, "rate": self.rate, "groups": self.groups}
+        own: Any = {name: one[rows] for name, one in given.items() if one is not None}
+        return TrainingData(self.x[rows], sets[rows], self.classes, **own)
 
 
 def pick_columns(frame: Any, names: Sequence[str]) -> Any:

@@ -260,6 +260,9 @@ class Columns:
     rows: int
     skipped: int = 0  # rows that could not be read at all
 
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        return numbers(self.features.column(name))
+
     def without(self, rows: Sequence[int]) -> Columns:
         kept = np.ones(self.rows, np.bool_)
         kept[list(rows)] = False

@@ -17,7 +17,7 @@ from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
-from ruleout.training.validation import as_trials
+from ruleout.training.validation import as_trials, group_numbers
 
 __all__ = [
     "Criterion",
@@ -137,11 +137,14 @@ class DivergedError(InputError):
     """No configuration has a finite estimate: all of them diverged."""
 
 
-def split(n: int, share: float = 0.1, *, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split(
+    n: int, share: float = 0.1, *, seed: int, groups: Any = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Set some rows aside at random.
 
     Of `n` rows the `share` is rounded up, at least one and not all. Returns the numbers of the rows
-    kept and of those set aside, in order.
+    kept and of those set aside, in order. With `groups`, ``[n]``, whole groups are set aside: as
+    many as fit into the share, else the smallest.
 
     >>> kept, aside = split(25, 0.1, seed=0)
     >>> len(kept), len(aside)
@@ -152,8 +155,28 @@ def split(n: int, share: float = 0.1, *, seed: int) -> tuple[NDArray[np.intp], N
     if n < 2:
         raise InputError(f"{n} row cannot be split", "give at least two rows")
     count = min(n - 1, max(1, int(np.ceil(round(n * share, 9)))))
-    order = np.random.default_rng([seed, 0]).permutation(n)
+    chance = np.random.default_rng([seed, 0])
+    if groups is not None:
+        aside = draw_groups(group_numbers(groups, n), count, chance)
+        return np.flatnonzero(~aside), np.flatnonzero(aside)
+    order = chance.permutation(n)
     return np.sort(order[count:]), np.sort(order[:count])
+
+
+def draw_groups(
+    groups: NDArray[np.intp], count: int, chance: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return which rows are of some groups, drawn while they have at most `count` rows."""
+    sizes = np.bincount(groups)
+    if len(sizes) < 2:
+        raise InputError("all rows are of one group", "give at least two groups")
+    order, drawn, left = chance.permutation(len(sizes)), np.zeros(len(sizes), np.bool_), count
+    for group in order:
+        if sizes[group] <= left:
+            drawn[group], left = True, left - sizes[group]
+    if left == count:
+        drawn[order[sizes[order].argmin()]] = True
+    return np.asarray(drawn[groups])
 
 
 def choose(
@@ -318,12 +341,12 @@ def search(
     judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
     trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
     parts = [set_aside(trial, share) for trial in trials]
-    kept = [train for train, _ in parts]
+    kept, apart = [train for train, _ in parts], even([aside for _, aside in parts])
     held = Watch(
-        [aside.sets for _, aside in parts],
+        [aside.sets for aside in apart],
         {judge.name: judge.values},
-        rows=[aside.rows for _, aside in parts],
-        rate=None if trials[0].rate is None else [aside.rate for _, aside in parts],
+        rows=[aside.rows for aside in apart],
+        rate=None if trials[0].rate is None else [aside.rate for aside in apart],
     )
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
@@ -352,8 +375,14 @@ def search(
 
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
     """Return the part of a trial that trains and the part that chooses, by the trial's seed."""
-    kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0))
+    kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0), groups=trial.groups)
     return trial.part(kept), trial.part(aside)
+
+
+def even(trials: Sequence[Trial]) -> list[Trial]:
+    """Bring trials that are measured on, where groups made them differ, to one length."""
+    most = max(len(trial.sets) for trial in trials)
+    return [trial.padded(most) for trial in trials]
 
 
 def _judged(

@@ -41,6 +41,9 @@ class Trial:
     rate
         How likely a wrong class stays possible in each row, where answers made the sets
         (:meth:`ruleout.Answers.per_item`); None means as in sets drawn at random.
+    groups
+        What each row belongs to: rows of one group train together or are set aside together. None
+        means that every row stands alone.
     """
 
     sets: LabelSets
@@ -48,12 +51,26 @@ class Trial:
     weight: NDArray[np.float64] | None = None
     seed: int | None = None
     rate: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
+        given = {name: getattr(self, name) for name in ("weight", "rate", "groups")}
+        own: Any = {n: np.asarray(v)[chosen] for n, v in given.items() if v is not None}
         rows = chosen if self.rows is None else np.asarray(self.rows)[chosen]
-        weight = None if self.weight is None else np.asarray(self.weight)[chosen]
-        rate = None if self.rate is None else np.asarray(self.rate)[chosen]
-        return replace(self, sets=self.sets[chosen], rows=rows, weight=weight, rate=rate)
+        return replace(self, sets=self.sets[chosen], rows=rows, **own)
+
+    def padded(self, count: int) -> Trial:
+        """Return as many rows to measure on; those added rule nothing out, and count nowhere."""
+        more = count - len(self.sets)
+        if not more or self.rows is None:
+            return self
+        packed = np.pad(self.sets.packed, ((0, more), (0, 0)))
+        return replace(
+            self,
+            sets=LabelSets.from_packed(packed, self.sets.classes, unlabelled=True),
+            rows=np.pad(self.rows, (0, more), mode="edge"),
+            rate=None if self.rate is None else np.pad(self.rate, (0, more)),
+        )
 
 
 def _shares(trial: Trial) -> NDArray[np.float64]:

@@ -78,7 +78,7 @@ def first_not_finite(x: Any) -> tuple[int, int, float] | None:
 
 def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
     """Return trials over `n` rows, all they hold checked, that know their seed: seed + place."""
-    if isinstance(sets, LabelSets):
+    if isinstance(sets, LabelSets | Trial):
         sets = [sets]
     if not isinstance(sets, Sequence) or not sets:
         remedy = "give LabelSets, or a list of them for trials"
@@ -97,6 +97,8 @@ def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
         given = {name: getattr(trial, name) for name in kinds}
         own: Any = {n: np.asarray(v, kinds[n]) for n, v in given.items() if v is not None}
         own["seed"] = check_seed(seed + place if trial.seed is None else trial.seed)
+        if trial.groups is not None:
+            own["groups"] = group_numbers(trial.groups, len(trial.sets))
         trials[place] = replace(trial, **own)
     return trials
 
@@ -133,6 +135,19 @@ def _per_row(values: Any, count: int, what: str) -> NDArray[np.float64]:
     if found.shape != (count,):
         raise InputError(f"the {what} have shape {found.shape}", f"give {count}, one for each row")
     return found
+
+
+def group_numbers(groups: Any, n: int) -> NDArray[np.intp]:
+    """Number the groups of `n` rows in the order in which they come."""
+    found = np.asarray(groups)
+    if found.shape != (n,):
+        raise InputError(f"groups has shape {found.shape}", f"give {n}, one for each row")
+    places: dict[Any, int] = {}
+    for row, one in enumerate(found.tolist()):
+        if one is None or one != one or one.__hash__ is None:
+            raise InputError(f"the group is {brief(one)}", "name a group for each row", row=row)
+        places.setdefault(one, len(places))
+    return np.array([places[one] for one in found.tolist()], np.intp)
 
 
 def check_rate(rate: Any, count: int, which: str = "") -> None:
