@@ -59,23 +59,12 @@ _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are s
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    Parameters
-    ----------
-    level
-        ``fine``: as it should be; ``note``: worth knowing; ``warning``: worth fixing.
-    name
-        What was looked at.
-    message
-        Sentences to read.
-    numbers
-        The same for programs, as plain JSON; rows are counted from 0.
-    """
-
-    level: Level
-    name: str
-    message: str
+    level: Level  #: ``fine``: as it should be; ``note``: worth knowing; ``warning``: worth fixing
+    name: str  #: what was looked at
+    message: str  #: sentences to read
+    #: the same for programs, as plain JSON; rows are counted from 0
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -381,8 +381,8 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
     for other, test in zip(others, tests, strict=True):
         cells[other.spec.key] = replace(
             cells[other.spec.key],
-            p_value=_known(test.p_value),
-            p_holm=_known(test.p_holm),
+            p_value=test.p_value,
+            p_holm=test.p_holm,
             mark=test.mark,
             holm=test.mark_holm,
         )
@@ -407,7 +407,7 @@ def _cell(record: Record) -> TableCell:
     labels = {"test": "test", "train": "training"}
     return TableCell(
         record.mean,
-        _known(record.std),
+        record.std,
         verdict=verdict(record) if record.spec.features == "raw" else "",
         trials=record.accuracy.tolist(),
         chosen=chosen,
@@ -435,10 +435,6 @@ def _line(label: str, record: Record, name: str) -> Line:
     points = record.curves[name].astype(float)
     mean, std = points.mean(0), points.std(0, ddof=min(1, len(points) - 1))
     return Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def difference(record: Record) -> float | None:

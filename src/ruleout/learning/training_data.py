@@ -33,24 +33,12 @@ USUAL: How = "intersection"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
-    """What a classifier is trained on.
+    """What a classifier is trained on."""
 
-    Attributes
-    ----------
-    table
-        The features, one row for each item that teaches; ``row_names`` are the items' names.
-    target
-        What was ruled out for each row, or the answers about the rows.
-    weight
-        How likely each row is right; None where no gold question was answered.
-    notes
-        Sentences that a user should see once.
-    """
-
-    table: Table
-    target: LabelSets | Answers
-    weight: NDArray[np.float64] | None
-    notes: tuple[str, ...]
+    table: Table  #: the features of each item that teaches; ``row_names`` are the items' names
+    target: LabelSets | Answers  #: what was ruled out for each row, or the answers about the rows
+    weight: NDArray[np.float64] | None  #: how likely each row is right; None: no gold was answered
+    notes: tuple[str, ...]  #: sentences that a user should see once
 
 
 def read_lesson(
@@ -116,31 +104,17 @@ def _tests(log: AnswerLog) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Review:
-    """The items of a project that have features, with all that is known about them.
+    """The items of a project that have features, with all that is known about them."""
 
-    Attributes
-    ----------
-    table
-        The features; ``row_names`` are the items' names.
-    sets
-        What is ruled out for each, by all answers together and by the class where it is known.
-    likelihood
-        Where gold questions measured how often people err: the logarithm of how likely all answers
-        about an item are, for every class; else None.
-    answers
-        Every "yes" and "no" to a set drawn at random; items are rows of the table.
-    gold
-        The position of the class where it is known beforehand, else -1.
-    contradictions
-        Items whose answers, of any kind, leave no class together: `answers` is without them, and
-        `sets` rules nothing out there.
-    """
-
-    table: Table
-    sets: LabelSets
+    table: Table  #: the features; ``row_names`` are the items' names
+    sets: LabelSets  #: what is ruled out, by all answers together and by a class that is known
+    #: where gold questions measured how often people err: the logarithm of how likely all answers
+    #: about an item are, for every class; else None
     likelihood: NDArray[np.float64] | None
-    answers: Answers
-    gold: NDArray[np.intp]
+    answers: Answers  #: every "yes" and "no" to a set drawn at random; items are rows of the table
+    gold: NDArray[np.intp]  #: the position of the class where it is known beforehand, else -1
+    #: items whose answers, of any kind, leave no class together: `answers` is without them, and
+    #: `sets` rules nothing out there
     contradictions: tuple[Contradiction, ...]
 
 

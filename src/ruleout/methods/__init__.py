@@ -147,14 +147,6 @@ def _by_excluded(b: _Batch) -> Tensor:
     return b.prior * b.inverse * (b.pairs * free).sum(-2)
 
 
-def _free(parts: Tensor, _counts: Tensor) -> Tensor:
-    return parts.sum(-1)
-
-
-def _nn(parts: Tensor, _counts: Tensor) -> Tensor:
-    return parts.clamp(min=0).sum(-1)
-
-
 def _ga(parts: Tensor, counts: Tensor) -> Tensor:
     """Descend while all parts are non-negative, else ascend on the negative ones.
 
@@ -168,12 +160,17 @@ def _ga(parts: Tensor, counts: Tensor) -> Tensor:
 
 
 _ISHIDA = "Ishida et al. 2019"
+_CORRECTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "ga": _ga,
+    "nn": lambda parts, _: parts.clamp(min=0).sum(-1),
+    "free": lambda parts, _: parts.sum(-1),
+}
 for _suffix, _label, _paper, _split in (
     ("", "", _ISHIDA, _by_ordinary),
     ("-2019", " (2019)", f"{_ISHIDA}, code of 2019–2022", _by_ordinary_2019),
     ("-by-excluded", " (by excluded)", f"{_ISHIDA}, corrected per ruled-out class", _by_excluded),
 ):
-    for _name, _correct in (("ga", _ga), ("nn", _nn), ("free", _free)):
+    for _name, _correct in _CORRECTIONS.items():
         if (_name, _suffix) != ("free", "-by-excluded"):  # which would be FREE again
             register_rule(f"{_name}{_suffix}", paper=_paper, label=f"{_name.upper()}{_label}")(
                 partial(_corrected, split=_split, correct=_correct)

@@ -25,23 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """Where training stands, so that another fit can go on: ``fit_grid(start=state)``.
+    """Where training stands, so that another fit can go on: ``fit_grid(start=state)``."""
 
-    Attributes
-    ----------
-    weights
-        By name as in the module's ``state_dict``, each ``[T, C, ...]``.
-    moments
-        What the optimizer remembers: two such mappings for Adam, none for SGD.
-    steps, epochs
-        How many steps each trial has taken, ``[T]``, and how many epochs, after which the order of
-        the rows goes on.
-    """
-
-    weights: Mapping[str, Tensor]
-    moments: Sequence[Mapping[str, Tensor]]
-    steps: NDArray[np.float64]
-    epochs: int = 0
+    weights: Mapping[str, Tensor]  #: by name as in the module's ``state_dict``: ``[T, C, ...]``
+    moments: Sequence[Mapping[str, Tensor]]  #: what the optimizer remembers: two such for Adam
+    steps: NDArray[np.float64]  #: how many steps each trial has taken, ``[T]``
+    epochs: int = 0  #: how many epochs, after which the order of the rows goes on
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -52,43 +41,27 @@ class State:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridFit:
-    """A grid that was trained: T trials of C configurations each.
+    """A grid that was trained: T trials of C configurations each."""
 
-    Attributes
-    ----------
-    configurations
-        What each of the C configurations is.
-    weights
-        By name as in the module's ``state_dict``, each ``[T, C, ...]``, on the CPU.
-    epochs
-        ``[E]``: the epochs (from 1) of which histories were kept.
-    history, errors
-        By name, each ``[T, C, E]``: ``"loss"`` (mean over the steps of the epoch) and
-        ``"watch/measure"`` for every watch; and the standard errors of the measures.
-    diverged
-        ``[T, C]``: the first epoch whose loss was not finite, 0 for none.
-    stopped
-        ``[T, C]``: the epoch whose weights were kept: the last, or the best with `patience`.
-    record
-        How it was trained: approach, model, optimizer, seeds, device, precision, versions, time.
-    state
-        What another fit needs to go on from this one; None with `stopping` or ``moments=False``,
-        and where models differ in their batch size or options.
-    apart
-        ``[T, C]``: what makes each model, where models differ in their batch size or options; where
-        their weights differ in shape, `weights` is empty.
-    """
-
-    configurations: list[Configuration]
+    configurations: list[Configuration]  #: what each of the C configurations is
+    #: by name as in the module's ``state_dict``, each ``[T, C, ...]``, on the CPU
     weights: Mapping[str, Tensor]
-    epochs: NDArray[np.intp]
+    epochs: NDArray[np.intp]  #: ``[E]``: the epochs (from 1) of which histories were kept
+    #: by name, each ``[T, C, E]``: ``"loss"`` (mean over the steps of the epoch) and
+    #: ``"watch/measure"`` for every watch
     history: Mapping[str, NDArray[np.float64]]
-    errors: Mapping[str, NDArray[np.float64]]
-    diverged: NDArray[np.intp]
+    errors: Mapping[str, NDArray[np.float64]]  #: the standard errors of the measures
+    diverged: NDArray[np.intp]  #: ``[T, C]``: the first epoch whose loss was not finite, else 0
+    #: ``[T, C]``: the epoch whose weights were kept: the last, or the best with `patience`
     stopped: NDArray[np.intp]
+    #: how it was trained: approach, model, optimizer, seeds, device, precision, versions, time
     record: dict[str, Any]
     fresh: Callable[[int], nn.Module]
+    #: what another fit needs to go on from this one; None with `stopping` or ``moments=False``,
+    #: and where models differ in their batch size or options
     state: State | None = None
+    #: ``[T, C]``: what makes each model, where models differ in their batch size or options; where
+    #: their weights differ in shape, `weights` is empty
     apart: NDArray[np.object_] | None = None
 
     @property

@@ -67,31 +67,20 @@ def _adam_factors(steps: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class OptimizerKind:
-    """A kind of optimizer: its step, and faster forms of the same step where there are any.
+    """A kind of optimizer: its step, and faster forms of the same step where there are any."""
 
-    Attributes
-    ----------
-    step
-        ``(weights, gradient, moments, by)``, all ``[A, C, ...]`` but `by`, whose ``size`` (the
-        learning rate times its factor), ``epsilon``, ``decay`` (weight decay) and ``shrink``
-        (1 - learning rate · weight decay) broadcast against them. Moves weights and moments in
-        place; the gradient may be overwritten.
-    moments
-        How many tensors of the shape of the weights it remembers, all zero at first.
-    factors
-        The number of the step, float64 ``[..., A]`` from 1, to the factor of the learning rate and
-        to epsilon; Adam's bias corrections, for example.
-    fused_cpu, fused_gpu
-        The step for large models on a CPU, and by a Triton kernel; None: there is none.
-    fused_product
-        The step of a first layer by a gradient that is never written down, by a CUDA kernel.
-    """
-
+    #: ``(weights, gradient, moments, by)``, all ``[A, C, ...]`` but `by`, whose ``size`` (the
+    #: learning rate times its factor), ``epsilon``, ``decay`` (weight decay) and ``shrink``
+    #: (1 - learning rate · weight decay) broadcast against them. Moves weights and moments in
+    #: place; the gradient may be overwritten
     step: Step
-    moments: int = 0
+    moments: int = 0  #: how many tensors of the shape of the weights it remembers, zero at first
+    #: from the number of the step, float64 ``[..., A]`` from 1, to the factor of the learning rate
+    #: and to epsilon; Adam's bias corrections, for example
     factors: Callable[[Tensor], tuple[Tensor, Tensor]] = _plain_factors
-    fused_cpu: Fused | None = None
-    fused_gpu: Fused | None = None
+    fused_cpu: Fused | None = None  #: the step for large models on a CPU; None: there is none
+    fused_gpu: Fused | None = None  #: the step by a Triton kernel; None: there is none
+    #: the step of a first layer by a gradient that is never written down, by a CUDA kernel
     fused_product: Callable[[Tensor, Product, list[Tensor], Rates], bool] | None = None
 
 

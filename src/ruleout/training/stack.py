@@ -42,22 +42,15 @@ class Stopping:
 class EpochEnd:
     """Where some models stand at the end of an epoch: what a callback is handed.
 
-    Attributes
-    ----------
-    approach, trials, configurations
-        Which models: T trials, by number, of C configurations each. A fit may train its grid in
-        several stacks, one after another, and then calls for each of them.
-    epoch, epochs
-        How many epochs are done, and how many there will be at most.
-    history, errors
-        As in :class:`GridFit`, each ``[T, C, E]`` of the E epochs kept so far.
+    A fit may train its grid in several stacks, one after another, and then calls for each of them.
     """
 
     approach: str
-    trials: list[int]
-    configurations: Sequence[Configuration]
-    epoch: int
-    epochs: int
+    trials: list[int]  #: T of them, by number
+    configurations: Sequence[Configuration]  #: C of each trial
+    epoch: int  #: how many epochs are done
+    epochs: int  #: how many there will be at most
+    #: as in :class:`GridFit`, each ``[T, C, E]`` of the E epochs kept so far; so are `errors`
     history: dict[str, NDArray[np.float64]]
     errors: dict[str, NDArray[np.float64]]
     stopped: bool = False

@@ -31,29 +31,19 @@ def hits(logits: Tensor, labels: Tensor) -> Tensor:
 class Watch:
     """Rows on which every model is measured at the end of an epoch.
 
-    Attributes
-    ----------
-    target
-        What is known about the rows: label sets, or true labels (positions among the classes) for
-        analysis; a list holds one for each trial.
-    measures
-        Functions ``(logits, target) → [..., n]`` by name. For true labels the default is
-        ``{"accuracy": hits}``; for label sets name criteria:
-        ``{"accuracy": ro.criterion("accuracy").values}``.
-    x
-        The rows; None means those of the training data.
-    rows
-        Which of them; a list holds one array for each trial. None means all.
-    rate
-        Where answers made the sets: how likely a wrong class stays possible in each row; a list
-        holds one array for each trial.
+    A list, of targets, rows or rates, holds one for each trial.
     """
 
+    #: what is known about the rows: label sets, or true labels (positions among the classes) for
+    #: analysis
     target: Any
+    #: functions ``(logits, target) → [..., n]`` by name. For true labels the default is
+    #: ``{"accuracy": hits}``; for label sets name criteria:
+    #: ``{"accuracy": ro.criterion("accuracy").values}``
     measures: Mapping[str, Measure] | None = None
-    x: Any = None
-    rows: Any = None
-    rate: Any = None
+    x: Any = None  #: the rows; None means those of the training data
+    rows: Any = None  #: which of them; None means all
+    rate: Any = None  #: where answers made the sets: how likely a wrong class stays possible
 
 
 class Watcher:
