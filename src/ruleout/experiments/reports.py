@@ -381,8 +381,8 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
     for other, test in zip(others, tests, strict=True):
         cells[other.spec.key] = replace(
             cells[other.spec.key],
-            p_value=test.p_value,
-            p_holm=test.p_holm,
+            p_value=_known(test.p_value),
+            p_holm=_known(test.p_holm),
             mark=test.mark,
             holm=test.mark_holm,
         )
@@ -407,7 +407,7 @@ def _cell(record: Record) -> TableCell:
     labels = {"test": "test", "train": "training"}
     return TableCell(
         record.mean,
-        record.std,
+        _known(record.std),
         verdict=verdict(record) if record.spec.features == "raw" else "",
         trials=record.accuracy.tolist(),
         chosen=chosen,
@@ -462,6 +462,10 @@ def count(records: Iterable[Record]) -> dict[str, int]:
     found = [verdict(record) for record in records]
     counts = Counter(one for one in found if one)
     return {"run": len(found)} | {name: counts[name] for name in ("agrees", "better", "worse")}
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 # ---------------------------------------------------------------------- the paper's sentences
