@@ -36,6 +36,7 @@ wheel: $(READY)  ## build the wheel and try it away from the source tree
 figures: $(READY)  ## the pictures in README and docs
 	$(BIN)/ruleout demo --figure docs/_static/demo.png
 	$(BIN)/python docs/growth.py
+	$(BIN)/python docs/pictures.py
 
 results: $(READY)  ## the tables in results/ and docs/reproduction.md, from the ledgers there
 	$(BIN)/python docs/reproduction.py

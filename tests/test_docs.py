@@ -104,6 +104,17 @@ def test_example_of_the_command_line_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "report" / "report.html").exists()
 
 
+@pytest.mark.slow
+def test_the_tutorial_runs_as_it_is_written(tmp_path: Path) -> None:
+    """`python docs/pictures.py` takes its pictures."""
+    pytest.importorskip("PIL")
+    done = dict(_script("pictures")["follow"](tmp_path))
+    right = re.search(r"accuracy +(0\.\d+)", done["ruleout evaluate model new --label class"])
+    assert right is not None
+    assert float(right[1]) > 0.85
+    assert (tmp_path / "report" / "report.html").exists()
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
 def test_pictures_of_a_page_are_there(page: Path) -> None:
     named = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
