@@ -36,22 +36,36 @@ def test_the_model_is_that_of_the_classifier(data: Path) -> None:
     assert load(out).reading_ == {"kind": "columns", "features": [f"p{i}" for i in range(64)]}
 
 
-def test_the_paper_grid_is_searched_where_nothing_is_said(data: Path) -> None:
+@pytest.mark.parametrize(("options", "count"), [([], 8), (["--grid", "paper"], 36)])
+def test_a_grid_is_searched_unless_there_is_none(
+    data: Path, options: list[str], count: int
+) -> None:
     out = data.with_name("model")
-    result = run("fit", data, "--out", out, *ASK, "--epochs", "2")
+    result = run("fit", data, "--out", out, *ASK, "--epochs", "2", *options)
     assert result.exit_code == 0, result.output
-    assert "Chosen of 36 by accuracy, without true labels: learning_rate 0." in result.stdout
+    assert f"Chosen of {count} by accuracy, without true labels: learning_rate 0." in result.stdout
     found = load(out).criterion_
     assert f"{found.estimate:.4f} ± {found.standard_error:.4f}" in result.stdout
     lines = [line for line in result.stderr.splitlines() if "epoch" in line]
-    assert lines[0] == "searching 36 configurations: epoch 1 of 2"
+    assert lines[0] == f"searching {count} configurations: epoch 1 of 2"
     assert lines[-1] == "training the choice on all rows: epoch 2 of 2"
+
+
+def test_the_default_is_quick_and_the_card_says_so(data: Path) -> None:
+    out = data.with_name("model")
+    result = run("fit", data, "--out", out, *ASK)
+    assert "Epochs: 500." in result.stdout
+    card = json.loads((out / "card.json").read_text())
+    assert (card["config"]["grid"], card["config"]["epochs"]) == ("quick", None)
+    assert card["record"]["epochs"] == card["epochs"] == 500
+    pairs = list(zip(card["search"]["learning_rate"], card["search"]["weight_decay"], strict=True))
+    assert pairs == [(10.0**-r, d) for r in (1, 2, 3, 4) for d in (1e-2, 1e-5)]
 
 
 def test_a_value_that_is_given_is_not_chosen(data: Path) -> None:
     out = data.with_name("model")
     result = run("fit", data, "--out", out, *ASK, "--epochs", "2", "--weight-decay", "0.5")
-    assert "Chosen of 6 by accuracy" in result.stdout
+    assert "Chosen of 4 by accuracy" in result.stdout
     assert "weight_decay 0.5" in result.stdout
 
 
@@ -127,7 +141,7 @@ def test_warnings_are_notes(data: Path) -> None:
 BAD: list[tuple[str, list[str], int, str]] = [
     ("neither sets nor labels", [], 2, "--excluded or --label"),
     ("both", ["--excluded", "not", "--label", "is"], 2, "--excluded or --label"),
-    ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is neither paper nor none"),
+    ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is neither quick, paper nor none"),
     ("hidden", [*ASK, "--hidden", "a"], 2, "'a' is not a list of widths"),
     (
         "column",

@@ -47,6 +47,10 @@ def test_the_default_takes_at_least_2000_steps_and_100_epochs() -> None:
     assert RuleOutClassifier()._epochs(2560) == 200
     assert RuleOutClassifier()._epochs(60_000) == 100
     assert RuleOutClassifier(epochs=7)._epochs(30) == 7
+    assert RuleOutClassifier(grid="quick")._epochs(30) == 500
+    assert RuleOutClassifier(grid="quick")._epochs(60_000) == 100
+    assert RuleOutClassifier(grid="paper")._epochs(30) == 2000
+    assert RuleOutClassifier(grid={"batch_size": [8, 128]})._epochs(1280) == 200
 
 
 def test_progress_is_told_stage_by_stage() -> None:
