@@ -155,11 +155,12 @@ def project(seed: int) -> Task:
                 while asked := store.next(user, 1):
                     (question,) = asked
                     right = int(y[names[question.item]]) in question.proposed
-                    told = {"id": f"{turn}-{question.id}", "question": question.id}
-                    store.answer(user, Reply(kind="yes" if right else "no", **told))
+                    kind: Any = "yes" if right else "no"
+                    name = f"{turn}-{question.id}"
+                    store.answer(user, Reply(id=name, kind=kind, question=question.id))
             lesson = read_lesson(labelled)
     assert isinstance(lesson.target, ro.LabelSets)
-    rows = [int(Path(name).stem) for name in lesson.table.row_names]
+    rows = [int(Path(name).stem) for name in lesson.table.row_names or ()]
     return lesson.table.x.reshape(len(rows), -1), lesson.target, y[rows], x_test, y_test
 
 

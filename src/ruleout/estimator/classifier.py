@@ -50,7 +50,7 @@ from ruleout.training import (
 )
 from ruleout.training.device import find_device
 from ruleout.training.grid_fit import predict as module_logits
-from ruleout.training.grids import groups, named_grid
+from ruleout.training.grids import named_grid, split_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
 from ruleout.training.validation import group_numbers
@@ -485,7 +485,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.hidden is not None:
             options["hidden"] = tuple(_whole("hidden", width) for width in np.ravel(self.hidden))
         if chosen:
-            ((_, told),) = groups([dict(chosen)], 1, options)
+            ((_, told),) = split_grid([dict(chosen)], 1, options)
             options = told["model_options"]
         return options
 

@@ -28,9 +28,9 @@ from ruleout.training.grids import (
     Grid,
     check_names,
     configurations,
-    groups,
     loss_options,
     set_apart,
+    split_grid,
 )
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
@@ -168,7 +168,7 @@ def fit_grid(
     began = time.perf_counter()
     configs = configurations(grid)
     if any(map(set_apart, configs[0])):
-        return _fit_groups(configs, told)
+        return _fit_parts(configs, told)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed)
     row = find_approach(approach)
@@ -228,9 +228,9 @@ def fit_grid(
     return _collect(run, done, record, fresh)
 
 
-def _fit_groups(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
+def _fit_parts(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
     """Train what cannot be stacked one after another; `told` is all that `fit_grid` was."""
-    found, parts = [], groups(grid, told["batch_size"], told["model_options"])
+    found, parts = [], split_grid(grid, told["batch_size"], told["model_options"])
     if len(parts) > 1 and told["start"] is not None:
         raise ValueError("start goes on with one batch size and one model; the grid asks for more")
     shape = tuple(told["shape"] or check_features(told["x"]).shape[1:])
@@ -238,7 +238,7 @@ def _fit_groups(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
         build(told["model"], shape, 2, seed=0, **own["model_options"])
     for place, (places, own) in enumerate(parts):
         if told["checkpoint"] is not None:
-            own["checkpoint"] = Path(told["checkpoint"]) / f"group-{place}"
+            own["checkpoint"] = Path(told["checkpoint"]) / f"part-{place}"
         if told["progress"] is not None:
             own["progress"] = partial(_part, told["progress"], place, len(parts))
         found.append((places, fit_grid(**{**told, **own})))
@@ -372,7 +372,7 @@ def estimate_seconds(
     configs = configurations(grid)
     if any(map(set_apart, configs[0])):
         same = {"model": model, "epochs": epochs, "seed": seed, "shape": shape, "roughly": roughly}
-        parts = [own for _, own in groups(configs, batch_size, model_options)]
+        parts = [own for _, own in split_grid(configs, batch_size, model_options)]
         return sum(estimate_seconds(x, sets, **{**same, **options, **own}) for own in parts)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed)

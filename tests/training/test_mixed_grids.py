@@ -30,7 +30,7 @@ def mixed(digits: Any) -> GridFit:
     return fit_grid(x, sets, model="mlp", grid=MIXED, epochs=2, watch={"train": Watch(y)})
 
 
-def test_every_group_is_trained_as_it_would_be_alone(digits: Any, mixed: GridFit) -> None:
+def test_every_part_is_trained_as_it_would_be_alone(digits: Any, mixed: GridFit) -> None:
     x, y, sets = digits
     assert mixed.shape == (2, 8)
     assert [one["batch_size"] for one in mixed.configurations] == [64] * 4 + [256] * 4
@@ -63,7 +63,7 @@ def test_the_order_is_that_of_the_grid(digits: Any) -> None:
     assert (len(fit.record["key"]), fit.state) == (64, None)
 
 
-def test_one_group_can_go_on(digits: Any) -> None:
+def test_one_part_can_go_on(digits: Any) -> None:
     x, _, sets = digits
     options: dict[str, Any] = {"grid": {"batch_size": 100, "learning_rate": [0.1, 0.01]}}
     first = fit_grid(x, sets, epochs=1, **options)
@@ -74,7 +74,7 @@ def test_one_group_can_go_on(digits: Any) -> None:
         fit_grid(x, sets, epochs=1, start=first, grid={"batch_size": [100, 200]})
 
 
-def test_groups_go_on_from_their_checkpoints(
+def test_parts_go_on_from_their_checkpoints(
     digits: Any, mixed: GridFit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y, sets = digits
@@ -96,7 +96,7 @@ def test_groups_go_on_from_their_checkpoints(
 
 
 @pytest.mark.parametrize("per_trial", [False, True])
-def test_a_search_chooses_among_groups(digits: Any, per_trial: bool) -> None:
+def test_a_search_chooses_among_parts(digits: Any, per_trial: bool) -> None:
     x, _, sets = digits
     grid = {"model.hidden": [3, 30], "batch_size": [32, 400], "learning_rate": 0.03}
     found = search(x, sets, model="mlp", grid=grid, epochs=6, per_trial=per_trial)
@@ -107,7 +107,7 @@ def test_a_search_chooses_among_groups(digits: Any, per_trial: bool) -> None:
     assert [found.final.module(t)[0].out_features for t in range(2)] == wide  # type: ignore[index]
 
 
-def test_time_is_estimated_for_all_groups(digits: Any) -> None:
+def test_time_is_estimated_for_all_parts(digits: Any) -> None:
     x, _, sets = digits
     told: dict[str, Any] = {"epochs": 9, "roughly": True, "model": "mlp"}
     two = estimate_seconds(x, sets, grid={"model.hidden": [10, 20]}, **told)
