@@ -268,20 +268,12 @@ def check_approach(
     *,
     stopped_gradient: bool = False,
 ) -> None:
-    """Raise AssertionError unless the approach keeps every contract.
+    """Raise AssertionError unless the approach, given itself or by name, keeps every contract.
 
-    Parameters
-    ----------
-    row
-        An approach or its name.
-    reference
-        An independent way to compute ``batch_loss``, from nested lists of logits and bools.
-    stopped_gradient
-        The approach stops a gradient on purpose (``detach``), so that its gradient is not that of
-        its value: the two are then not compared.
+    `reference` is an independent way to compute ``batch_loss``, from nested lists of logits and
+    bools. `stopped_gradient`: the approach stops a gradient on purpose (``detach``), so that its
+    gradient is not that of its value, and the two are not compared.
 
-    Examples
-    --------
     >>> check_approach("log")
     """
     row = approach(row)

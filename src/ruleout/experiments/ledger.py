@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
@@ -99,33 +100,6 @@ RETRIES = 3
 
 _SCHEMA = 1
 _SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
-_TABLES = """
-CREATE TABLE tasks (
-    key TEXT PRIMARY KEY, spec TEXT NOT NULL, added TEXT NOT NULL DEFAULT current_timestamp
-) STRICT;
-CREATE TABLE failures (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL REFERENCES tasks, error TEXT NOT NULL,
-    forgiven INTEGER NOT NULL DEFAULT 0, at TEXT NOT NULL DEFAULT current_timestamp
-) STRICT;
-CREATE TABLE records (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE REFERENCES tasks,
-    configurations TEXT NOT NULL, epochs BLOB NOT NULL, about TEXT NOT NULL,
-    at TEXT NOT NULL DEFAULT current_timestamp
-) STRICT;
-CREATE TABLE trials (
-    record INTEGER NOT NULL REFERENCES records, trial INTEGER NOT NULL, accuracy REAL,
-    chosen INTEGER NOT NULL, PRIMARY KEY (record, trial)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE configurations (
-    record INTEGER NOT NULL REFERENCES records, trial INTEGER NOT NULL,
-    configuration INTEGER NOT NULL, estimate REAL, error REAL, test REAL,
-    PRIMARY KEY (record, trial, configuration)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE curves (
-    record INTEGER NOT NULL REFERENCES records, name TEXT NOT NULL, trial INTEGER NOT NULL,
-    points BLOB NOT NULL, PRIMARY KEY (record, name, trial)
-) STRICT;
-"""
 
 
 @dataclass(frozen=True)
@@ -190,7 +164,8 @@ class Ledger:
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._writing():
             if self._rows("PRAGMA user_version")[0][0] < _SCHEMA:
-                for statement in filter(str.strip, _TABLES.split(";")):
+                tables = files("ruleout.experiments").joinpath("ledger.sql").read_text("utf-8")
+                for statement in filter(str.strip, tables.split(";")):
                     self._database.execute(statement)
                 self._database.execute(f"PRAGMA application_id = {_SIGN}")
                 self._database.execute(f"PRAGMA user_version = {_SCHEMA}")

@@ -135,23 +135,15 @@ def plan(
 ) -> list[Spec]:
     """Return one spec for each cell of a table, data set by data set, in the order of its rows.
 
-    Parameters
-    ----------
-    table
-        A name of :data:`~ruleout.experiments.TABLES`. None: a table of your own, of the data sets
-        and approaches that you name, with linear models unless `models` says otherwise.
-    datasets, approaches
-        Only these, by the names of the paper or of code. Those that the paper has nowhere, such as
-        data sets that :func:`ruleout.datasets.register` and losses that
-        :func:`ruleout.losses.register` added, become further columns and rows.
-    models, laws
-        In the place of those of the table: names as :func:`ruleout.models.build` and
-        :func:`ruleout.size_law` know them, sets of three classes as ``"fixed:3"``.
-    protocol, settings
-        For :class:`Spec`: features, grid, trials, epochs, seed, precision, ...
+    `table` is a name of :data:`~ruleout.experiments.TABLES`. None: a table of your own, of the data
+    sets and approaches that you name, with linear models unless `models` says otherwise. Elsewhere
+    `datasets` and `approaches` choose, by the names of the paper or of code; those that the paper
+    has nowhere, such as what :func:`ruleout.datasets.register` and :func:`ruleout.losses.register`
+    added, become further columns and rows. `models` and `laws` take the place of those of the
+    table: names as :func:`ruleout.models.build` and :func:`ruleout.size_law` know them, sets of
+    three classes as ``"fixed:3"``. `settings` are those of :class:`Spec`: features, grid, trials,
+    epochs, seed, precision, ...
 
-    Examples
-    --------
     >>> specs = plan("uci")
     >>> len(specs), str(specs[0])
     (72, 'yeast, linear, exp')

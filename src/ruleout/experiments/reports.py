@@ -104,24 +104,19 @@ def _row(found: Printed, record: Record) -> dict[str, Any]:
         return "|".join(f"{value:g}" for value in values)
 
     spec = record.spec
+    how = f" in {spec.search_trials} trial" if spec.search_trials else " per trial" * spec.per_trial
     return {name: getattr(found, name) for name in COLUMNS[:6]} | {
         "mean": points(100 * record.mean),
         "std": points(100 * record.std),
         "trials": spec.trials,
         **{name: chosen(name) for name in ("learning_rate", "weight_decay")},
         "protocol": spec.protocol,
-        "chosen_by": f"{spec.criterion}{_searched(spec)}",
+        "chosen_by": f"{spec.criterion}{how}",
         "paper_mean": f"{found.mean:.2f}",
         "paper_std": f"{found.std:.2f}",
         "difference": points(100 * record.mean - found.mean),
         "verdict": verdict(record),
     }
-
-
-def _searched(spec: Spec) -> str:
-    return (
-        f" in {spec.search_trials} trial" if spec.search_trials else " per trial" * spec.per_trial
-    )
 
 
 def page(held: Holdings, title: str = "Learning with multiple complementary labels") -> Report:

@@ -50,14 +50,10 @@ def size_law(law: Law, classes: Classes) -> Vector:
     array([0., 1., 0.])
     """
     k = len(class_names(classes))
-    if isinstance(law, str):
-        return _named(law, k)
     if isinstance(law, numbers.Integral) and not isinstance(law, bool):
         return _fixed(int(law), k)
-    return _vector(law, k)
-
-
-def _named(law: str, k: int) -> Vector:
+    if not isinstance(law, str):
+        return _vector(law, k)
     if law in LAWS:
         return np.array(LAWS[law](k))
     if law.startswith("fixed:") and law[6:].isascii() and law[6:].isdigit() and len(law) < 16:
