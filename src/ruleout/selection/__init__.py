@@ -19,18 +19,8 @@ from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
 from ruleout.training.validation import as_trials, group_numbers
 
-__all__ = [
-    "Criterion",
-    "DivergedError",
-    "Estimate",
-    "Search",
-    "choose",
-    "criterion",
-    "refit_chosen",
-    "search",
-    "set_aside",
-    "split",
-]
+__all__ = ["Criterion", "Estimate", "criterion"]
+__all__ += ["DivergedError", "Search", "choose", "refit_chosen", "search", "set_aside", "split"]
 
 
 class Estimate(NamedTuple):

@@ -9,26 +9,7 @@ from ruleout.training.optimizers import OPTIMIZERS, SCHEDULES, OptimizerKind, re
 from ruleout.training.stack import Callback, EpochEnd, Stopping
 from ruleout.training.watches import Watch, hits
 
-__all__ = [
-    "OPTIMIZERS",
-    "PAPER_GRID",
-    "PRECISIONS",
-    "QUICK_GRID",
-    "SCHEDULES",
-    "SMALL_GRID",
-    "Callback",
-    "EpochEnd",
-    "GridFit",
-    "OptimizerKind",
-    "Progress",
-    "State",
-    "Stopping",
-    "Trial",
-    "Watch",
-    "configurations",
-    "estimate_seconds",
-    "fingerprint",
-    "fit_grid",
-    "hits",
-    "register_optimizer",
-]
+__all__ = ["GridFit", "State", "Trial", "Watch", "estimate_seconds", "fingerprint", "fit_grid"]
+__all__ += ["Callback", "EpochEnd", "Progress", "Stopping", "hits"]
+__all__ += ["PAPER_GRID", "PRECISIONS", "QUICK_GRID", "SMALL_GRID", "configurations"]
+__all__ += ["OPTIMIZERS", "SCHEDULES", "OptimizerKind", "register_optimizer"]

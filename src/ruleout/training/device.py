@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ruleout.labels.errors import brief, nearest
+from ruleout.labels.errors import brief, check_known
 
 #: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
 PRECISIONS = {
@@ -29,9 +29,7 @@ class Numbers(NamedTuple):
 
 
 def find_precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    if name not in PRECISIONS:
-        say = nearest(name, PRECISIONS, f"the precisions are {', '.join(PRECISIONS)}")
-        raise ValueError(f"unknown precision {brief(name)}; {say}")
+    check_known("precision", name, PRECISIONS)
     return PRECISIONS[name]
 
 

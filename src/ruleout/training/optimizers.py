@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ruleout.labels.errors import brief, nearest
+from ruleout.labels.errors import brief, check_known
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
@@ -115,9 +115,7 @@ def register_optimizer(
 
 
 def check_optimizer(name: str) -> str:
-    if name not in OPTIMIZERS:
-        say = f"the optimizers are {', '.join(OPTIMIZERS)}"
-        raise ValueError(f"unknown optimizer {name!r}; {nearest(name, OPTIMIZERS, say)}")
+    check_known("optimizer", name, OPTIMIZERS)
     return name
 
 
@@ -193,9 +191,7 @@ def find_pace(
 ) -> Pace | None:
     """Return the pace of a run; None: the learning rate stays."""
     if isinstance(schedule, str):
-        if schedule not in SCHEDULES:
-            say = nearest(schedule, SCHEDULES, f"the schedules are {', '.join(SCHEDULES)}")
-            raise ValueError(f"unknown schedule {schedule!r}; {say}")
+        check_known("schedule", schedule, SCHEDULES)
         schedule = SCHEDULES[schedule]
     if not 0 <= warmup <= epochs:
         raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
