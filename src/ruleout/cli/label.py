@@ -393,7 +393,7 @@ def serve(
             tell(["links will not lead here from other machines; give --origin, what people type"])
         options = Options(
             name=opened.name,
-            folder=opened.folder,
+            guidelines=opened.folder,
             origin=seen,
             behind_proxy=behind_proxy,
             session_hours=session_hours,
@@ -495,6 +495,57 @@ def _print_users(store: Store) -> None:
         account = "closed" if user.disabled else "open" if joined else "no password yet"
         rows.append((user.name, user.role, account))
     show_rows(("name", "role", "account"), rows)
+
+
+@friendly()
+def tokens(
+    project: Place,
+    action: Annotated[
+        Literal["list", "add", "end"],
+        typer.Argument(metavar="[ACTION]", help="list; add: print a new token, once; end."),
+    ] = "list",
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="What the token is called.")
+    ] = None,
+    lead: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With add: in whose name; the first lead.")
+    ] = None,
+) -> None:
+    """List the tokens with which programs read exports, make one, or end one.
+
+    A token reads /team/status and /team/export/FILE, in the header Authorization: Bearer TOKEN.
+    """
+    if (name is None) != (action == "list"):
+        raise typer.BadParameter("write add or end and then a name")
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        store = opened.store
+        if name is None:
+            rows = [(one, who, f"{made:%Y-%m-%d}") for one, who, made in store.tokens()]
+            show_rows(("name", "lead", "made"), rows)
+        elif action == "add":
+            leads = (one.name for one in store.users() if one.role == "lead" and not one.disabled)
+            typer.echo(store.add_token(name, store.user(lead or next(leads, "lead"))))
+        else:
+            store.end_token(name)
+            typer.echo(f"The token {name} has ended.")
+
+
+@friendly()
+def backup(
+    project: Place,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, as in backup.zip.")],
+) -> None:
+    """Write a whole copy of a project to a ZIP file, also while it is served; unpack to restore.
+
+    It holds the database, settings, guidelines and the hashes of the images, not the images.
+    """
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    with Project.open(project) as opened:
+        opened.backup(file)
+    typer.echo(f"Written: {file}")
 
 
 @friendly()
@@ -831,6 +882,6 @@ label = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (init, add, serve, users, status, export, plan):
+for command in (init, add, serve, users, tokens, status, export, backup, plan):
     label.command()(command)
 label.command(name="import")(bring)  # "import" is a word of Python's own

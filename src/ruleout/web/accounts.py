@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, select, update
+from sqlalchemy import Boolean, Connection, Row, Table, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ruleout.labels.errors import brief
@@ -25,6 +25,7 @@ from ruleout.web.schema import Moment, events, invites, key, sessions, slots, us
 
 LONGEST_NAME = 64  # characters
 _LONGEST_SESSION = timedelta(days=30)  # however often it is used
+_LONGEST_TOKEN = timedelta(days=3650)
 _RARELY = timedelta(minutes=1)  # how often a session that is in use is written down
 
 #: Characters that count as letters or marks and leave no ink: fillers, joiners, variants.
@@ -43,6 +44,7 @@ _SESSIONS = (
     select(users, sessions.c.token, sessions.c.began, sessions.c.expires, sessions.c.seconds)
     .join(sessions, sessions.c.user == users.c.id)
     .where(sessions.c.token.in_(bindparam("tokens", expanding=True)))
+    .where(sessions.c.name.is_not(None) == bindparam("named", type_=Boolean))
 )
 
 
@@ -210,13 +212,49 @@ class Accounts:
         """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
         at, digests = moment(now), [_digest(token) for token in tokens]
         with self._database.looking() as db:
-            rows = db.execute(_SESSIONS, {"tokens": sorted({*digests})}).all()
+            asked = {"tokens": sorted({*digests}), "named": False}
+            rows = db.execute(_SESSIONS, asked).all()
         alive: dict[str, tuple[User, datetime | None]] = {}
         for row in rows:
             if not row.disabled and row.expires > at:
                 until = min(at + timedelta(seconds=row.seconds), row.began + _LONGEST_SESSION)
                 alive[row.token] = _user(row), until if until - row.expires >= _RARELY else None
         return [alive.get(one, (None, None)) for one in digests]
+
+    def add_token(self, name: str, lead: User | int, now: _Now = None) -> str:
+        """Return a token with which programs read exports in the name of a lead, told once.
+
+        It ends with :meth:`end_token`, with the account of the lead, and with their password.
+        """
+        kept, at = checked_name(name), moment(now)
+        with self._database.writing() as db:
+            if lock_user(db, number_of(lead)).role != "lead":
+                raise RefusedError("tokens are for leads", "name one", reason="foreign")
+            if db.execute(select(sessions).where(sessions.c.name == kept)).first():
+                problem = f"there is a token {brief(kept)}"
+                raise RefusedError(problem, "choose another name, or end it", reason="conflict")
+            times = {"began": at, "expires": at + _LONGEST_TOKEN, "seconds": 0}
+            return _new_token(db, sessions, user=number_of(lead), name=kept, **times)
+
+    def tokens(self) -> list[tuple[str, str, datetime]]:
+        """Return the name of each token, its lead, and when it was made."""
+        query = select(sessions.c.name, users.c.name, sessions.c.began).join(users)
+        query = query.where(sessions.c.name.is_not(None)).order_by(sessions.c.began)
+        with self._database.reading() as db:
+            return [(name, lead, began) for name, lead, began in db.execute(query)]
+
+    def end_token(self, name: str) -> None:
+        with self._database.writing() as db:
+            if not db.execute(delete(sessions).where(sessions.c.name == name)).rowcount:
+                problem = f"there is no token {brief(name)}"
+                raise RefusedError(problem, "check the name", reason="unknown")
+
+    def token_of(self, token: str, now: _Now = None) -> User | None:
+        """Return whose token it is; None where it is unknown or has ended."""
+        with self._database.looking() as db:
+            row = db.execute(_SESSIONS, {"tokens": [_digest(token)], "named": True}).first()
+        dead = row is None or row.disabled or row.expires <= moment(now)
+        return None if dead or row is None else _user(row)
 
     def lengthen(self, token: str, until: datetime) -> None:
         """Let a session last until then; one that has ended meanwhile stays ended."""

@@ -7,12 +7,14 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
@@ -147,6 +149,15 @@ class Database:
         """
         if not self.file:
             connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in tables)}")
+
+    def copy_to(self, file: Path) -> None:
+        """Write the database as it is at one moment into a new file, while others write."""
+        if not self.file:
+            remedy = "copy the database with pg_dump, and keep project.json with it"
+            raise StoreError("the project is in PostgreSQL", remedy)
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # it holds hashes of passwords
+        with _translated(), self.engine.connect() as plain, closing(sqlite3.connect(file)) as copy:
+            cast(sqlite3.Connection, plain.connection.driver_connection).backup(copy)
 
     def damage(self, connection: Connection) -> list[str]:
         if not self.file:

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, NoReturn, TypeAlias
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from sqlalchemy import MetaData
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from ruleout.labels.atomic import atomic_folder
+from ruleout.labels.atomic import atomic_folder, atomic_write
 from ruleout.labels.classes import storable
 from ruleout.labels.errors import InputError, brief
 from ruleout.labels.row_files import parse_json
@@ -119,6 +121,27 @@ class Project:
             problem = f"the images of the project are in {str(self.source)!r}"
             raise InputError(problem, "put new ones there, and name that folder", file=place)
         return found
+
+    def backup(self, file: str | Path) -> None:
+        """Write all but the images into a new ZIP file, for its owner's eyes; unpack to restore.
+
+        ``images.sha256`` has the hashes of the images, as ``sha256sum -c`` takes them.
+        """
+        target = Path(os.path.realpath(Path(file).expanduser()))
+        if target.exists():
+            raise InputError("the file is there already", "give another name", file=target)
+        with atomic_write(target) as out, TemporaryDirectory(dir=target.parent) as part:
+            os.chmod(out.name, 0o600)
+            self.store.copy_to(Path(part, DATABASE))
+            with ZipFile(out, "w", ZIP_DEFLATED) as pack:
+                pack.write(Path(part, DATABASE), DATABASE)
+                for path in (FILE, "guidelines.md", "examples"):
+                    for one in (self.folder / path, *sorted((self.folder / path).rglob("*"))):
+                        if one.is_file():
+                            pack.write(one, one.relative_to(self.folder))
+                every = (item for _, item in self.store.items() if item.kind == "image")
+                hashes = (f"{item.sha256}  {item.path}\n" for item in every)
+                pack.writestr("images.sha256", "".join(hashes))
 
     def close(self) -> None:
         self.store.close()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -275,6 +276,10 @@ class Store(Accounts):
         """Return what is broken, one sentence each; empty: nothing is."""
         with self._database.reading() as db:
             return self._database.damage(db) + answer_log.disagreements(db)
+
+    def copy_to(self, file: Path) -> None:
+        """Write the database as it is at one moment into a new SQLite file."""
+        self._database.copy_to(file)
 
     def close(self) -> None:
         self._database.close()

@@ -105,6 +105,14 @@ class Progress(Told):
     seconds_left: float | None
 
 
+class Status(Progress):
+    """How far the project is, for programs."""
+
+    items: int
+    done: int
+    contradictions: int
+
+
 #: By route: what comes back, what is sent, and statuses that only this route has.
 ROUTES: dict[Row, tuple[type[BaseModel] | str, type[BaseModel] | dict[str, Any] | None, set[int]]]
 ROUTES = {
@@ -138,6 +146,7 @@ ROUTES = {
         {"item": TEXT, "class": TEXT, "void-1": TEXT, "back": TEXT, "csrf": TEXT},
         {303},
     ),
+    ("GET", "/team/status"): (Status, None, set()),
     ("GET", "/team/export/{name}"): (CSV, None, set()),
 }
 

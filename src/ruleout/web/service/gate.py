@@ -36,7 +36,7 @@ from ruleout.web.service.options import (
     Options,
     body_bytes,
 )
-from ruleout.web.service.problems import ProblemError
+from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.service.rate_limit import Buckets
 from ruleout.web.store import Store
 
@@ -49,6 +49,7 @@ class Rule:
 
     roles: frozenset[Role] | None
     body: Literal["json", "form"] | None = None
+    token: bool = False  # whether a program may ask, with the token of a lead
 
 
 _ALL = None
@@ -74,7 +75,8 @@ ACCESS: Mapping[Row, Rule] = {
     ("POST", "/team/invite"): Rule(_LEAD, "form"),
     ("POST", "/team/disable"): Rule(_LEAD, "form"),
     ("POST", "/team/decide"): Rule(_LEAD, "form"),
-    ("GET", "/team/export/{name}"): Rule(_LEAD),
+    ("GET", "/team/status"): Rule(_LEAD, token=True),
+    ("GET", "/team/export/{name}"): Rule(_LEAD, token=True),
 }
 
 _PATTERNS = {path: compile_path(path)[0] for _, path in ACCESS}
@@ -245,7 +247,7 @@ class Gate:
         call.origin = origin.rstrip("/").lower()
         call.token = self._cookie.read(call.scope)
         if rule.roles is not None:
-            call.user = await self._user(call)
+            call.user = await self._user(call, rule)
             if call.user.role not in rule.roles:
                 raise ProblemError("forbidden", "this is for the lead of the project; ask them")
         if rule.body is not None:
@@ -256,9 +258,13 @@ class Gate:
                 _check_csrf(call, rule.body)
         return await self._endpoints[row](call)
 
-    async def _user(self, call: Call) -> User:
-        user = None
-        if call.token is not None:
+    async def _user(self, call: Call, rule: Rule) -> User:
+        user, (kind, _, told) = None, (call.header(b"authorization") or "").partition(" ")
+        if rule.token and kind.lower() == "bearer":
+            user = await run_in_threadpool(self._store.token_of, told, self._options.clock())
+            if user is None:
+                LOG.warning("a token from %s was refused", one_line(call.peer))
+        elif call.token is not None:
             user, until = await self._sessions.ask(call.token)
             if until is not None:  # a write, which may have to wait for others
                 await run_in_threadpool(self._lengthen, call.token, until)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from markupsafe import Markup, escape
 
 from ruleout.labels.errors import InputError
-from ruleout.labels.row_files import text_lines
+from ruleout.labels.row_files import naming, text_lines
 from ruleout.web.entities import Item
 from ruleout.web.items import read_folder
 
@@ -31,10 +31,10 @@ class Guidelines:
         """Return the text as HTML; empty where there is none."""
         if self._file is None or not self._file.is_file():
             return Markup()
-        if self._file.stat().st_size > _LONGEST:
-            problem = f"the guidelines have more than {_LONGEST:,} bytes"
-            raise InputError(problem, "shorten them", file=self._file)
-        return rendered("\n".join(text_lines(self._file)))
+        with naming(self._file):
+            if self._file.stat().st_size > _LONGEST:
+                raise InputError(f"there are more than {_LONGEST:,} bytes", "shorten the text")
+            return rendered("\n".join(text_lines(self._file)))
 
     def examples(self, classes: tuple[str, ...]) -> dict[str, list[int]]:
         """Return the numbers of the pictures of each class that has some."""

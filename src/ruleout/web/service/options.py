@@ -39,7 +39,7 @@ class Options:
     """Settings of a running service; the project's own are in its store."""
 
     name: str = "ruleout"  # of the project, on its pages
-    folder: Path | None = None  # where guidelines for annotators may be
+    guidelines: Path | None = None  # the folder where those for annotators may be
     origin: str | None = None  # what people type, where a proxy stands in front
     # The names that it answers to, without ports; None: any. A stranger's page can make its own
     # name point at 127.0.0.1 and then read what is served there (DNS rebinding), so `serve` sets

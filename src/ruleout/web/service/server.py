@@ -48,7 +48,7 @@ def make_app(store: Store, *, images: Path | None = None, options: Options | Non
     """
     chosen = options or Options()
     pages = Pages(chosen.name)
-    guidelines = Guidelines(chosen.folder, chosen.limits.image_bytes)
+    guidelines = Guidelines(chosen.guidelines, chosen.limits.image_bytes)
 
     def health(_: Call) -> Response:
         try:

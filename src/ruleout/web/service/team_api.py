@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -12,7 +13,7 @@ from ruleout.labels.classes import storable
 from ruleout.labels.errors import brief
 from ruleout.web.entities import RefusedError, Role
 from ruleout.web.names import suggest
-from ruleout.web.service.gate import Call, Endpoint, Row
+from ruleout.web.service.gate import Call, Endpoint, Row, json_response
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
@@ -30,6 +31,7 @@ class TeamApi:
             ("POST", "/team/invite"): self.invite,
             ("POST", "/team/disable"): self.disable,
             ("POST", "/team/decide"): self.decide,
+            ("GET", "/team/status"): self.status,
             ("GET", "/team/export/{name}"): self.export,
         }
 
@@ -92,6 +94,12 @@ class TeamApi:
     def _refused(self, call: Call, error: RefusedError) -> Response:
         problem = ProblemError.of(error)
         return self._page(call, problem.status, problem=problem.sentence)
+
+    def status(self, _: Call) -> Response:
+        from ruleout.web.team.team_page import numbers  # late: it takes a moment to load
+
+        wrong = int((numbers(self._store).candidates == 0).sum())
+        return json_response({**asdict(self._store.progress()), "contradictions": wrong})
 
     def export(self, call: Call) -> Response:
         """Return a download, from a file that is gone once it was sent."""
