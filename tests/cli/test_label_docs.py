@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -52,27 +51,3 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 50 < len(sets) < 200
     for model in ("model", "other"):
         assert (tmp_path / model / "card.json").is_file()
-
-
-@pytest.mark.parametrize("how", ["backup", "VACUUM"])
-def test_backups_are_whole(how: str, tmp_path: Path) -> None:
-    """As the page has them, while somebody has the project open."""
-    from cli.labelled import make_answered
-
-    from ruleout.web.project import Project
-
-    project, copy = make_answered(tmp_path), tmp_path / "copy.sqlite"
-    with Project.open(project) as opened:
-        db = sqlite3.connect(project / "labels.sqlite")
-        if how == "VACUUM":
-            db.execute(f"VACUUM INTO '{copy}'")
-        else:
-            other = sqlite3.connect(copy)
-            db.backup(other)
-            other.close()
-        db.close()
-        before = [row.id for row in opened.store.log()]
-    copy.replace(project / "labels.sqlite")
-    with Project.open(project) as opened:
-        assert [row.id for row in opened.store.log()] == before
-        assert opened.store.check() == []
