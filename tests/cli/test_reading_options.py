@@ -89,3 +89,42 @@ def test_weights_and_groups_reach_the_comparison(grouped: Path, label: tuple[str
     assert result.exit_code == 0, result.output
     results = json.loads((grouped.with_name("out") / "results.json").read_text())
     assert results["method"]["rows"] == 6  # the smallest groups, one of the three
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    file = tmp_path / "books.csv"
+    lines = ["1,red cats,dog|hen,cat", "1,blue dogs bark,hen|cat,dog", "1,hens lay,cat|dog,hen"]
+    file.write_text("\n".join(["n,title,not,is", *lines * 8]) + "\n")
+    return file
+
+
+def test_text_reaches_the_model_and_new_rows(books: Path) -> None:
+    refused = run("fit", books, "--out", "model", "--excluded", "not", "--ignore", "is")
+    assert refused.exit_code == 1
+    assert "(--ignore title), take its words (--text title), or" in refused.stderr
+    told = ("--excluded", "not", "--ignore", "is", "--text", "title")
+    assert run("check", books, *told).exit_code == 0
+    model = books.with_name("model")
+    quick = ("--grid", "none", "--learning-rate", "0.5", "--epochs", "60")
+    result = run("fit", books, "--out", model, *told, *quick)
+    assert result.exit_code == 0, result.output
+    result = run("evaluate", model, books, "--label", "is", "--json")
+    assert json.loads(result.stdout)["labels"]["accuracy"]["estimate"] == 1.0
+    new = books.with_name("new.csv")
+    new.write_text("title,n\ndogs bark,1\nunheard of,1\n")
+    out = books.with_name("out.csv")
+    assert run("predict", model, new, "--out", out).exit_code == 0
+    assert out.read_text().splitlines()[1].startswith('"dog"')
+
+
+def test_a_model_of_text_reads_a_frame_in_python(books: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    model = books.with_name("model")
+    told = ("--excluded", "not", "--ignore", "is", "--text", "title", "--grid", "none")
+    assert run("fit", books, "--out", model, *told, "--epochs", "2").exit_code == 0
+    clf, table = load(model), read_table(books, reading=load(model).reading_)
+    frame = pd.read_csv(books)
+    assert_array_equal(clf.predict_proba(frame), clf.predict_proba(table.x))
+    with pytest.raises(ValueError, match="X lacks the column 'title'"):
+        clf.predict(frame[["n"]])

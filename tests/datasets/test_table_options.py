@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from ruleout.datasets import inspect
+from ruleout.datasets import inspect, read_batches
 from ruleout.datasets.tables import draw_table, read_table
 from ruleout.labels.errors import InputError
 
@@ -131,3 +132,94 @@ def test_rows_without_a_weight_may_be_left_out(tmp_path: Path) -> None:
     assert len(table) == 2
     assert table.groups is not None
     assert table.groups.tolist() == [0, 1]
+
+
+BOOKS = "year,title,not\n1,the red cat,dog\n2,a blue dog,cat\n3,,dog\n4,Red fish red,cat|dog\n"
+
+
+def vectors(texts: list[str]) -> Any:
+    return TfidfVectorizer(dtype=np.float32).fit(texts).transform(texts).toarray()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+def test_text_becomes_the_weights_of_its_words(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path, suffix, BOOKS)
+    told: dict[str, Any] = {"excluded": "not", "classes": ["cat", "dog", "fish"]}
+    table = read_table(path, text=["title"], **told)
+    words = ["blue", "cat", "dog", "fish", "red", "the"]
+    assert table.features == ("year", *(f"title: {word}" for word in words))
+    titles = ["the red cat", "a blue dog", "", "Red fish red"]
+    np.testing.assert_allclose(table.x[:, 1:], vectors(titles), rtol=1e-6)
+    assert table.x[:, 0].tolist() == [1, 2, 3, 4]
+    assert table.reading["features"] == ["year"]
+    again = read_table(path, reading=json.loads(json.dumps(table.reading)), **told)
+    np.testing.assert_array_equal(again.x, table.x)
+
+
+def test_new_rows_are_read_with_the_words_of_the_first(tmp_path: Path) -> None:
+    path, other = tmp_path / "books.csv", tmp_path / "new.csv"
+    path.write_text(BOOKS)
+    other.write_text("title,year\nred green,7\ngreen,8\n")
+    table = read_table(path, text=["title"], excluded="not", classes=["cat", "dog", "fish"])
+    new = read_table(other, reading=table.reading)
+    assert new.features == table.features
+    assert new.x[1].tolist() == [8, 0, 0, 0, 0, 0, 0]
+    assert new.x[0].tolist() == [7, 0, 0, 0, 0, 1, 0]
+    parts = [part.x for part in read_batches(other, wide=1 << 40, reading=table.reading)]
+    np.testing.assert_array_equal(np.concatenate(parts), new.x)
+
+
+def test_text_alone_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "books.csv"
+    path.write_text(BOOKS)
+    told: dict[str, Any] = {"excluded": "not", "classes": ["cat", "dog", "fish"]}
+    table = read_table(path, text=["title"], ignore=["year"], **told)
+    assert table.shape == (6,)
+    assert read_table(path, reading=table.reading).x.tolist() == table.x.tolist()
+
+
+def test_a_column_has_at_most_two_thousand_words(tmp_path: Path) -> None:
+    path = tmp_path / "books.csv"
+    rows = "".join(f"word{i} word{i + 1},{'dog' if i % 2 else 'cat'}\n" for i in range(2100))
+    path.write_text("title,not\n" + rows)
+    assert read_table(path, text=["title"], excluded="not").shape == (2000,)
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "sentence"),
+    [
+        (BOOKS, {"text": ["name"]}, "there is no column 'name'"),
+        (BOOKS, {"features": ["title"]}, "column 'title' holds text and is asked for as a feature"),
+        (BOOKS, {"ignore": ["title"]}, "column 'title' is asked for and ignored"),
+        ("title,not\n1,cat\n-,dog\n", {}, "column 'title': no row holds a word of two letters"),
+    ],
+)
+def test_text_that_cannot_be_used(
+    tmp_path: Path, text: str, told: dict[str, Any], sentence: str
+) -> None:
+    path = tmp_path / "books.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_table(path, **{"excluded": "not", "text": ["title"]} | told)
+    assert sentence in str(caught.value)
+
+
+def test_cells_that_are_lists_are_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "books.jsonl"
+    path.write_text('{"title": "red", "not": ["cat"]}\n{"title": ["red"], "not": ["dog"]}\n')
+    with pytest.raises(InputError, match=r"line 2, column 'title': the cell holds \['red'\]"):
+        read_table(path, excluded="not", text=["title"])
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [None, [], {"words": ["red"]}, {"words": 3, "idf": [1.0]}, {"words": ["red"], "idf": [1, 2]},
+     {"words": ["red", "red"], "idf": [1, 2]}, {"words": ["red"], "idf": ["x"]},
+     {"words": ["red"], "idf": [float("inf")]}, {"words": [], "idf": []}],
+)  # fmt: skip
+def test_words_that_a_stranger_wrote_are_checked(tmp_path: Path, learned: Any) -> None:
+    path = tmp_path / "books.csv"
+    path.write_text(BOOKS)
+    reading = {"kind": "columns", "features": ["year"], "text": {"title": learned}}
+    with pytest.raises(InputError, match="what the model knows about words is damaged"):
+        read_table(path, reading=reading)

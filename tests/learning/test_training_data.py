@@ -125,9 +125,20 @@ def test_only_numbers_among_the_cells_are_features(rows: Any) -> None:
     assert np.allclose(some.table.x, pixels(some)[:, [9, 3]])
 
 
-def test_text_needs_features_of_ones_own(texts: Any) -> None:
-    with pytest.raises(InputError, match="the items of the project are text; give numbers for"):
+def test_text_is_read_where_its_words_are_asked_for(texts: Any) -> None:
+    with pytest.raises(InputError, match="the items of the project are text; take their words"):
         read_lesson(texts)
+    found = read_lesson(texts, text=["text"])
+    assert all(name.startswith("text: ") for name in found.table.features)
+    again = read_lesson(texts, reading=found.table.reading)
+    np.testing.assert_array_equal(found.table.x, again.table.x)
+    with pytest.raises(InputError, match="there is no column 'title'"):
+        read_lesson(texts, text=["title"])
+
+
+def test_a_column_of_text_beside_numbers_is_read_too(rows: Any) -> None:
+    found = read_lesson(rows, text=["more"])
+    assert found.table.features[64:] == ("more: seen",)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", "jsonl"])

@@ -15,6 +15,7 @@ from ruleout.cli.demo import demo
 from ruleout.cli.doctor import doctor
 from ruleout.cli.draw import draw
 from ruleout.cli.evaluate import evaluate
+from ruleout.cli.export import export
 from ruleout.cli.fit import fit
 from ruleout.cli.label import label
 from ruleout.cli.paper import paper
@@ -29,7 +30,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, check, fit, predict, evaluate, resolve, compare, draw, paper, report, doctor):
+for command in (demo, check, fit, predict, evaluate, resolve, export, compare, draw):
+    app.command()(command)
+for command in (paper, report, doctor):
     app.command()(command)
 app.add_typer(data, name="data")
 app.add_typer(label, name="label")

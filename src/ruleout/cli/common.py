@@ -263,6 +263,7 @@ class Source:
     label: options.Label = None
     features: options.Features = None
     ignore: options.Ignore = None
+    text: options.Text = None
     weight: options.Weight = None
     group: options.Group = None
     classes: options.ClassList = None
@@ -279,7 +280,7 @@ class Source:
         kind, wrong = "labelling projects", self._of("how", "features_from")
         if self.project:
             kind = "tables and image folders"
-            kept = ("excluded", "candidates", "label", "features", "ignore", "size")
+            kept = ("excluded", "candidates", "label", "features", "ignore", "text", "size")
             wrong = self._of(*(name for name in options.LEARNING if name not in kept))
         for option, value in wrong.items():
             if value:
@@ -356,6 +357,7 @@ class Source:
             candidates=self.candidates,
             label=self.label,
             ignore=parse_names(self.ignore or ()),
+            text=parse_names(self.text or ()),
             weight=self.weight,
             group=self.group,
             labels_file=self.labels_file,
@@ -391,6 +393,7 @@ class Source:
                 self.features_from,
                 features=parse_names(self.features) if self.features else None,
                 ignore=parse_names(self.ignore or ()),
+                text=parse_names(self.text or ()),
                 size=parse_size(self.size),
             )
         tell(found.notes)

@@ -11,7 +11,7 @@ import typer
 SETS = ("excluded", "candidates")
 COLUMNS = ("features", "ignore", "labels_file", "separator")
 LEARNING = (
-    *(*SETS, "label", *COLUMNS, "weight", "group"),
+    *(*SETS, "label", *COLUMNS, "text", "weight", "group"),
     *("classes", "size", "unlabelled", "skip_bad_rows"),
 )
 
@@ -57,6 +57,14 @@ Features = Annotated[
 Ignore = Annotated[
     list[str] | None,
     typer.Option("--ignore", metavar="A,B,…", help="These columns are not features."),
+]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        metavar="A,B,…",
+        help="Columns of text: the tf-idf of their 2,000 most frequent words are features.",
+    ),
 ]
 Weight = Annotated[
     str | None,

@@ -50,7 +50,7 @@ _RULES = {
 
 def read_folder(folder: Path, ask: Request) -> Table:
     """Read the images that the label file names, or all of them."""
-    if ask.ignore or ask.features:
+    if ask.ignore or ask.features or ask.text:
         raise DataError("this is a folder of images", "images have no columns to choose from")
     if ask.names is not None:
         raise DataError("this is a folder of images", "images are named by their files")

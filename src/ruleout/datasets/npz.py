@@ -35,6 +35,8 @@ def read_archive(path: Path, ask: Request) -> Table:
     """Read arrays without pickles, checked before memory is taken."""
     with npz_file(path) as archive:
         sets = None
+        if ask.texts:
+            raise DataError("an NPZ file has no text columns", "give a table instead")
         if ask.skip_bad_rows:
             raise DataError("an NPZ file has no lines", "leave --skip-bad-rows out")
         if ask.about is not None:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
+from ruleout.datasets.text_columns import add_words
 from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
@@ -129,6 +130,7 @@ def read_table(
     label: str | None = None,
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
     classes: Classes | None = None,
@@ -159,6 +161,8 @@ def read_table(
         is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
     ignore
         Columns that are not features.
+    text
+        Columns of text: each becomes up to 2,000 features, the tf-idf of its most frequent words.
     weight, group
         The columns (in NPZ the arrays) of what each row weighs, and of what it belongs to.
     classes
@@ -273,6 +277,7 @@ class Request:
     label: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
+    text: Sequence[str] = ()
     weight: str | None = None
     group: str | None = None
     classes: Classes | None = None
@@ -297,9 +302,19 @@ class Request:
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The columns that hold labels, names or groups, and are not features."""
-        more = (name for name in (self.names, self.group) if name is not None)
+        """The columns that hold labels, names, groups or text, and are not numbers."""
+        more = (name for name in (self.names, self.group, *self.texts) if name is not None)
         return tuple(dict.fromkeys((*self.named, *more)))
+
+    @property
+    def words(self) -> Mapping[str, Any]:
+        """What an earlier reading learned about the words of text columns."""
+        found = (self.reading or {}).get("text")
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(self.text or self.words)
 
     @property
     def weights(self) -> list[str]:
@@ -314,7 +329,8 @@ class Request:
     def wanted(self) -> tuple[str, ...] | None:
         """The features to take and their order, where the caller or an earlier reading says so."""
         if self.features is None and self.reading is not None:
-            return tuple(self.reading.get("features") or ()) or None
+            found = tuple(self.reading.get("features") or ())
+            return found if found or self.words else None
         return None if self.features is None else tuple(self.features)
 
     def separated(self, file: Path) -> Path:
@@ -334,6 +350,7 @@ class Request:
             problem = f"column {self.weight!r} is asked for as weights and as something else"
             raise DataError(problem, "name two columns")
         kinds = {self.weight: "weights", self.group: "groups", self.names: "names"}
+        kinds |= dict.fromkeys(self.texts, "text")
         for name in self.taken:
             if name in (self.features or ()):
                 what = kinds.get(name, "labels")
@@ -355,7 +372,7 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
     if ask.wanted is None:
         taken = {*ask.taken, *ask.ignore, ""}  # what pandas saves its index as has no name
         features = [name for name in names if name not in taken]
-        if not features and not ask.featureless:
+        if not features and not ask.featureless and not ask.texts:
             raise DataError("no column is left as a feature", f"the columns are {shown(names)}")
         return features
     missing = [name for name in ask.wanted if name not in names]
@@ -443,7 +460,8 @@ class _Reader:
 
     def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
         guess = bool(ask.named) and ask.classes is None
-        if ask.names or ask.group or ask.weight or (guess and ask.skip_bad_rows):
+        whole = ask.names or ask.group or ask.weight or ask.text
+        if whole or (guess and ask.skip_bad_rows):
             wide = None  # names occur once in all rows; rows that stay say which classes there are
         self._path, self._ask, self._wide = path, ask, wide
         self._header: list[str] = []
@@ -520,18 +538,23 @@ class _Reader:
         found = labelled(columns.cells, columns.classes, ask, self._classes)
         sets, labels, classes, self._guesses = found
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
-        features = tuple(name for name in columns.features.column_names if name != ask.weight)
+        own = [name for name in columns.features.column_names if name != ask.weight]
+        x = x if own else np.empty((columns.rows, 0), np.float32)
+        reading: dict[str, Any] = {"kind": "columns", "features": own}
+        if ask.texts:
+            x, words, reading["text"] = add_words(x, columns.cells, ask.texts, ask.words)
+            own = [*own, *words]
         return Table(
-            x=x if features else np.empty((columns.rows, 0), np.float32),
-            shape=(len(features),),
-            features=features,
+            x=x,
+            shape=(len(own),),
+            features=tuple(own),
             sets=sets,
             labels=labels,
             classes=classes,
             **weight_and_groups(ask, columns.numbers, columns.cells.__getitem__),
             source=self._path,
             sha256=self._sha256,
-            reading={"kind": "columns", "features": list(features)},
+            reading=reading,
         )
 
     def _label_cells(self) -> Iterator[Mapping[str, Cells]]:
@@ -644,7 +667,8 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
         problem, remedy = f"{value:g} is too large for float32", "scale the column"
     elif found := shown_cell(column, rows[0]):
         problem = f"{found} is not a number"
-        remedy = f"ignore the column (--ignore {name}) or turn it into numbers"
+        remedy = f"ignore the column (--ignore {name}), take its words (--text {name}), or turn "
+        remedy += "it into numbers"
     else:
         problem = "the cell is empty"
     return DataError(problem, remedy, row=rows, column=name)

@@ -422,9 +422,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if isinstance(X, DataLoader | Dataset):
             say = "give all rows as one array; batches are made here"
             raise InputError(f"X is a {type(X).__name__} of torch", say)
-        read = getattr(self, "reading_", {}).get("features")
-        if read and not reset and hasattr(X, "columns"):
-            X = pick_columns(X, read)
+        reading = getattr(self, "reading_", {})
+        read = reading.get("features")
+        if read is not None and not reset and hasattr(X, "columns"):
+            X = pick_columns(X, reading)
         if isinstance(X, np.ndarray) and X.ndim > 2:
             X = X.reshape(len(X), -1)
         kind = np.float64 if self.precision == "float64" else np.float32

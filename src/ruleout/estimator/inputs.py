@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from ruleout.datasets.tables import Request
+from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import plain, shown, unknown
 from ruleout.labels.errors import InputError, nearest
@@ -55,16 +57,20 @@ class TrainingData(NamedTuple):
         return TrainingData(self.x[rows], sets[rows], self.classes, **own)
 
 
-def pick_columns(frame: Any, names: Sequence[str]) -> Any:
-    """Return the columns that a model was trained on, in their order; those without names as is."""
-    own = list(frame.columns)
+def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:
+    """Return the columns that a model was trained on, in their order; those without names as is.
+
+    Text columns become numbers as they did when the model was trained.
+    """
+    own, names, ask = list(frame.columns), reading["features"], Request(reading=reading)
     if not all(isinstance(name, str) for name in own):
         return frame
-    for name in names:
+    for name in (*names, *ask.texts):
         if name not in own:
             say = nearest(name, own, f"its columns are {shown(own)}")
             raise InputError(f"X lacks the column {name!r}, which the model was trained on", say)
-    return frame[list(names)].to_numpy()
+    picked = frame[list(names)].to_numpy()
+    return add_words(picked, frame, ask.texts, ask.words)[0] if ask.texts else picked
 
 
 def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:

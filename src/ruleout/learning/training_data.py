@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets import Table, read_table
+from ruleout.datasets.tables import Request, choose, to_matrix
+from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import complement, one_hot
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.row_files import naming
 from ruleout.web.answer_log import AnswerLog, Contradiction
 from ruleout.web.entities import Item
 from ruleout.web.error_rates import error_rates, gold_counts, scores, weights
@@ -174,6 +177,7 @@ def contradiction_notes(contradictions: Sequence[Contradiction], then: str) -> l
 KEY = "item"
 
 _REMEDY = f"give numbers for each item with --features-from FILE, whose column {KEY!r} names it"
+_TEXT = f"take their words with --text text, or {_REMEDY}"
 
 
 def read_features(
@@ -183,6 +187,7 @@ def read_features(
     *,
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
     size: tuple[int, int] | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> Table:
@@ -194,25 +199,26 @@ def read_features(
         A CSV, TSV, JSONL, Parquet or NPZ file with a column (an array) ``item``: an embedding, or
         any other numbers. Items it does not name are left out, and a note says so. Without it
         images are decoded, and the cells of rows read as numbers.
-    features, ignore, size, reading
-        As in :func:`ruleout.datasets.read_table`.
+    features, ignore, text, size, reading
+        As in :func:`ruleout.datasets.read_table`; the texts of items are a column ``text``.
     """
-    options: Any = {"features": features, "ignore": ignore, "size": size, "reading": reading}
+    options: Any = {"features": features, "ignore": ignore, "text": text, "reading": reading}
     if source is not None:
-        return _aligned(read_table(source, names=KEY, **options), items)
+        return _aligned(read_table(source, names=KEY, size=size, **options), items)
     kinds = {item.kind for item in items}
     if kinds == {"image"} and project.images is not None:
         if reading is not None and reading.get("kind") != "images":
             problem = "the model reads columns, and the items are images"
             raise InputError(problem, _REMEDY, file=project.images)
         files = [item.path or item.name for item in items]
-        found = read_table(project.images, files=files, **options)
+        found = read_table(project.images, files=files, size=size, **options)
         return replace(found, row_names=tuple(item.name for item in items))
-    if kinds != {"row"}:
-        raise InputError("the items of the project are text", _REMEDY, file=project.folder)
+    ask = Request(**options)
+    if kinds != {"row"} and not (kinds == {"text"} and ask.texts):
+        raise InputError("the items of the project are text", _TEXT, file=project.folder)
     if size is not None:
         raise InputError("rows of a table have no size", "leave --size out", file=project.folder)
-    return _cells(project, items, features, ignore, reading)
+    return _cells(project, items, ask)
 
 
 def _aligned(found: Table, items: Sequence[Item]) -> Table:
@@ -234,40 +240,34 @@ def _aligned(found: Table, items: Sequence[Item]) -> Table:
     return replace(found, x=x, row_names=tuple(kept), notes=tuple(notes))
 
 
-def _cells(
-    project: Project,
-    items: Sequence[Item],
-    features: Sequence[str] | None,
-    ignore: Sequence[str],
-    reading: Mapping[str, Any] | None,
-) -> Table:
+def _cells(project: Project, items: Sequence[Item], ask: Request) -> Table:
     """Read the cells that annotators see as numbers, by the rules of a table file.
 
     The file they came from is not read again: it may hold the true class in another column.
     """
     import pyarrow as pa
 
-    from ruleout.datasets.tables import Request, choose, to_matrix
-    from ruleout.labels.row_files import naming
-
-    if reading is not None and reading.get("kind") != "columns":
+    if ask.reading is not None and ask.reading.get("kind") != "columns":
         raise InputError("the model reads images, and the items are rows", _REMEDY)
-    ask = Request(
-        features=None if features is None else tuple(features), ignore=tuple(ignore),
-        reading=reading,
-    )  # fmt: skip
+    rows = [{"text": item.text} if item.kind == "text" else item.cells for item in items]
     with naming(project.folder):
         ask.check()
-        names = choose(list(dict.fromkeys(name for item in items for name in item.cells)), ask)
+        names = choose(list(dict.fromkeys(name for row in rows for name in row)), ask)
         columns = {}
         for name in names:
-            cells = [item.cells.get(name) for item in items]
+            cells = [row.get(name) for row in rows]
             plain = all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells)
             kind: Any
             kind, made = (float, pa.float64()) if plain else (str, pa.string())
             values = pa.array([None if cell is None else kind(cell) for cell in cells], made)
             columns[name] = pa.chunked_array([values])
         x, coarse = to_matrix(pa.table(columns))
+        x = x if names else np.empty((len(items), 0), np.float32)
+        reading: dict[str, Any] = {"kind": "columns", "features": names}
+        if ask.texts:
+            texts = {name: [row.get(name) for row in rows] for name in ask.texts}
+            x, words, reading["text"] = add_words(x, texts, ask.texts, ask.words)
+            names = [*names, *words]
     notes = [f"Columns {brief(coarse)} lose digits as float32."] if coarse else []
     return Table(
         x=x,
@@ -276,6 +276,6 @@ def _cells(
         row_names=tuple(item.name for item in items),
         source=project.folder,
         sha256=sha256(x.tobytes()).hexdigest(),
-        reading={"kind": "columns", "features": names},
+        reading=reading,
         notes=tuple(notes),
     )

@@ -1,0 +1,66 @@
+"""Text columns as numbers: tf-idf of the words they hold, remembered as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.datasets.dataset import DataError
+from ruleout.labels.errors import brief
+from ruleout.labels.row_files import check_memory
+
+_WORDS = 2000  # of a column, the most frequent; each is a column of numbers
+
+
+def add_words(
+    x: NDArray[Any], cells: Any, columns: Sequence[str], known: Mapping[str, Any]
+) -> tuple[NDArray[np.float32], list[str], dict[str, Any]]:
+    """Append numbers for the words of text `columns`, which `cells` holds, to the rows `x`.
+
+    Returns the rows, the names of what was appended, and what was learned about the words of each
+    column: given as `known`, other rows are read the same way.
+    """
+    parts, names, learned = [x], list[str](), dict[str, Any]()
+    for column in columns:
+        texts = [_text(cell, row, column) for row, cell in enumerate(cells[column])]
+        learned[column] = known[column] if column in known else _learned(texts, column)
+        parts.append(_weighed(texts, learned[column], column))
+        names += [f"{column}: {word}" for word in learned[column]["words"]]
+    return np.concatenate(parts, axis=1), names, learned
+
+
+def _text(cell: Any, row: int, column: str) -> str:
+    if isinstance(cell, list | dict):
+        raise DataError(f"the cell holds {brief(cell)}", "give text", row=row, column=column)
+    missing = cell is None or (isinstance(cell, float) and cell != cell)
+    return "" if missing else str(cell)
+
+
+def _learned(texts: list[str], column: str) -> dict[str, Any]:
+    from sklearn.feature_extraction.text import TfidfVectorizer  # late: it takes a second
+
+    try:
+        made = TfidfVectorizer(max_features=_WORDS).fit(texts)
+    except ValueError:
+        problem = "no row holds a word of two letters or more"
+        raise DataError(problem, "ignore the column", column=column) from None
+    return {"words": made.get_feature_names_out().tolist(), "idf": made.idf_.tolist()}
+
+
+def _weighed(texts: list[str], learned: Any, column: str) -> NDArray[np.float32]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        words, idf = [str(word) for word in learned["words"]], np.array(learned["idf"], float)
+        made = TfidfVectorizer(vocabulary=words, dtype=np.float32)
+        made.idf_ = idf
+        if not np.isfinite(idf).all() or idf.shape != (len(words),):
+            raise ValueError
+    except (TypeError, ValueError, KeyError):
+        problem = "what the model knows about words is damaged"
+        raise DataError(problem, "train it again", column=column) from None
+    check_memory(len(texts), len(words))
+    return np.asarray(made.transform(texts).toarray())
