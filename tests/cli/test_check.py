@@ -6,8 +6,11 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -156,3 +159,43 @@ def test_options_are_parsed(tmp_path: Path) -> None:
     for text in ("x", "1x2x3", "-1", "4x"):
         with pytest.raises(typer.BadParameter):
             parse_size(text)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_findings_are_the_same_whatever_is_read_at_a_time(
+    suffix: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where only a part of the rows is kept for pairs, equal rows and the features."""
+    rows = [line.split(",") for line in data.read_text().splitlines()]
+    header, *body = [
+        [str(place - 1) if place else "id", *row[:2], *row[3:]] for place, row in enumerate(rows)
+    ]
+    body = body + [[str(200 + i), *row[1:]] for i, row in enumerate(body[:60])]
+    body[10][3], body[210][3], body[211][4] = "dog|fish", "cat|[red]", body[211][3].split("|")[0]
+    body[10][4], body[210][4] = "cat", "dog"
+    data.write_text("\n".join(",".join(row) for row in [header, *body]))
+    file = data.with_suffix(suffix)
+    if suffix == ".parquet":
+        columns = dict(zip(header, zip(*body, strict=True), strict=True))
+        numbers = {name: np.array(columns.pop(name), float) for name in ("id", "a", "b")}
+        pq.write_table(pa.table(numbers | columns), file)
+    found: dict[str, dict[str, Any]] = {}
+    for features, kept in (("id,a,b", 1 << 28), ("a,b", 1 << 28), ("a,b", 18 * 50)):
+        monkeypatch.setattr("ruleout.datasets.data_checks._BYTES", kept)
+        monkeypatch.setattr("ruleout.datasets.data_checks._ROWS", 20_000 if kept > 1000 else 70)
+        said = set()
+        for batch in (1, 7, 1 << 22):
+            monkeypatch.setattr("ruleout.labels.bits._CELLS", 4 * batch)
+            monkeypatch.setattr("ruleout.datasets.tables._ROWS", batch)
+            options = ["--excluded", "not", "--label", "is", "--features", features, "--json"]
+            result = run(app, [str(file), *options])
+            assert result.exit_code == 0, result.output
+            said.add(result.stdout)
+        assert len(said) == 1
+        found = {item["name"]: item["numbers"] for item in json.loads(said.pop())["findings"]}
+        assert found["true class"]["rows"] == 1
+        assert found.get("row numbers") == ({"columns": [0]} if features == "id,a,b" else None)
+        if features == "a,b" and kept > 1000:
+            assert found["equal rows"] == {"rows": 60}
+            assert found["contradictions"] == {"groups": 1, "first": [10, 210]}
+    assert 20 < found["equal rows"]["rows"] < 180  # an estimate from 50 rows

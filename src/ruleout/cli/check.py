@@ -25,29 +25,32 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
 
     Exit code 0: the data can be used, even with warnings. 1: they cannot.
     """
-    from ruleout.datasets import inspect
+    from ruleout.datasets.data_checks import Inspection
 
     source.need_sets()
-    table = source.table(featureless=True)
-    assert table.sets is not None  # asked for above
+    rows, seen = 0, None
+    for table in source.batches(featureless=True):
+        assert table.sets is not None  # asked for above
+        rows, seen = rows + len(table), seen or Inspection(table.sets.classes)
+        seen.add(table.sets, table.x, table.labels)
+    assert seen is not None  # a file without rows is an error
     whole = table.source.is_file() and not source.skip_bad_rows  # else lines are not known
-    file = table.source if whole else None
-    found = inspect(table.sets, table.x, table.labels, features=table.features, file=file)
+    found = seen.findings(table.features, table.source if whole else None)
     if as_json:
         names = ("sha256", "shape", "features", "classes", "notes")
         told = {name: getattr(table, name) for name in names}
-        about = {"source": str(table.source), "rows": len(table), "findings": found.to_dicts()}
+        about = {"source": str(table.source), "rows": rows, "findings": found.to_dicts()}
         typer.echo(json.dumps(about | told))
     else:
-        _print(table, found)
+        _print(table, rows, found)
 
 
-def _print(table: Table, found: Findings) -> None:
+def _print(table: Table, rows: int, found: Findings) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as Grid
 
-    grid = Grid(title=escape(repr(table)), title_justify="left", show_lines=False)
+    grid = Grid(title=escape(table.described(rows)), title_justify="left", show_lines=False)
     for column in ("", "what", "finding"):
         grid.add_column(column, overflow="fold")
     for item in found:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from ruleout.datasets.dataset import DataError
 from ruleout.labels import bits
 from ruleout.labels.chisquare import EXPECTED, Test
-from ruleout.labels.classes import encode, look_alikes
+from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.row_files import lines_of
@@ -55,6 +55,8 @@ _EXCESS = 4.0  # standard deviations above what ruled-out classes allow
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
 _NAMED = 5  # rows that a message names
 _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
+_BYTES = 1 << 28  # kept of rows that must lie side by side; of more rows a part is
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,122 @@ def inspect(
     >>> found.warnings
     ()
     """
-    if x is not None and len(x) != len(sets):
-        raise DataError(f"x has {len(x)} rows, the sets have {len(sets)}", "give one set per row")
-    place = Path(file) if isinstance(file, str) else file
-    found = [*_sets(sets)]
-    if labels is not None:
-        found += _truth(sets, labels, place)
-    return Findings((*found, *_columns(sets, x, features, place)))
+    found = Inspection(sets.classes).add(sets, x, labels)
+    return found.findings(features, Path(file) if isinstance(file, str) else file)
+
+
+class Inspection:
+    """What :func:`inspect` finds, of rows that come in batches: the same as of all at once.
+
+    Sizes, classes, labels and columns are summed up. Pairs of classes and equal rows, which are
+    told by hashes of 64 bits, need rows side by side: as many as fit into 256 MiB each, about 15
+    million rows of ten classes. Of more rows a random part is looked at, equal rows together.
+    """
+
+    def __init__(self, classes: tuple[ClassName, ...]) -> None:
+        k, most = len(classes), _BYTES // (16 + bits.width(len(classes)))
+        self.classes = classes
+        self._sizes = np.zeros(k, np.intp)
+        self._counts: dict[int, Counts] = {}
+        self._rng = np.random.default_rng(0)
+        self._some = _Kept(min(most, int(_WORK / k**2)) if k <= MANY else most)
+        self._equal = _Kept(most)
+        self._wrong: list[int] | None = None  # the first rows that rule out their true class
+        self._wrongs = 0
+        self._features: _Features | None = None
+
+    def add(self, sets: LabelSets, x: NDArray[Any] | None = None, labels: Any = None) -> Inspection:
+        """Take in a batch of rows; all batches have features and true labels, or none."""
+        (n, k), start = sets.shape, int(self._sizes.sum())
+        if x is not None and len(x) != n:
+            raise DataError(f"x has {len(x)} rows, the sets have {n}", "give one set per row")
+        self._sizes += np.bincount(sets.sizes, minlength=k)
+        for one in count_by_size(sets) if k <= MANY else ():
+            seen = self._counts.get(one.size, one._replace(rows=0, classes=np.zeros(k)))
+            total = seen.rows + one.rows, seen.classes + one.classes
+            self._counts[one.size] = Counts(one.size, *total, None)
+        truth = np.zeros(n, np.intp)
+        if labels is not None:
+            truth = encode(labels, sets.classes, "labels")
+            if len(truth) != n:
+                raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
+            wrong = start + np.flatnonzero(_ruled_out(sets, truth))
+            self._wrongs += len(wrong)
+            self._wrong = [*(self._wrong or ()), *wrong.tolist()][: _NAMED + 1]
+        keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
+        self._some.add(keys, sets.packed, truth.astype(np.uint32))
+        if x is not None:
+            flat = np.asarray(x, np.float32).reshape(n, -1)
+            self._features = self._features or _Features(flat.shape[1])
+            self._features.add(flat, sets, keys)
+            rows = np.arange(start, start + n, dtype=np.uint32)
+            self._equal.add(row_hashes(flat), sets.packed, rows)
+        return self
+
+    def findings(self, features: Sequence[str] = (), file: Path | None = None) -> Findings:
+        """Return what was found; `features` and `file` as for :func:`inspect`."""
+        _, packed, truth = self._some.columns()
+        some, n, seen = LabelSets._trusted(packed, self.classes), self._sizes.sum(), self._features
+        found = [*_sets(some, self._sizes, self._counts)]
+        if self._wrong is not None:
+            found += _truth(some, truth, int(n), self._wrong, self._wrongs, file)
+        if seen is not None and len(seen.low) and n:
+            found += _meaning(seen.some.columns(), self._sizes)
+            found += _constant(seen, int(n), features)
+            found += _equal(self._equal, len(self.classes), file)
+        else:
+            found += _single(self._sizes)
+            if seen is not None and n:
+                message = "There are no features: sets can be checked, but nothing can be trained."
+                found.append(Finding("warning", "features", message, {"columns": 0}))
+        return Findings(tuple(found))
+
+
+class _Kept:
+    """Rows with the smallest keys, at most so many: the same whatever batches they come in."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.limit = most, 1 << 64  # keys from the limit on are left out
+        self._parts: list[list[NDArray[Any]]] = []
+
+    def add(self, keys: NDArray[Any], *columns: NDArray[Any]) -> None:
+        if len(keys) > self.most:
+            self.limit = min(self.limit, int(np.partition(keys, self.most)[self.most]))
+        few = keys < self.limit
+        self._parts.append([column[few] for column in (keys, *columns)])
+        if sum(len(part[0]) for part in self._parts) > self.most * 5 // 4:
+            self.columns()
+
+    def columns(self) -> list[NDArray[Any]]:
+        """Return the keys and columns of the rows that are kept, in the order they came in."""
+        found = [np.concatenate(parts) for parts in zip(*self._parts, strict=True)]
+        if len(found[0]) > self.most:
+            self.limit = int(np.partition(found[0], self.most)[self.most])
+            few = found[0] < self.limit
+            found = [column[few] for column in found]
+        self._parts = [found]
+        return found
+
+
+class _Features:
+    """What is summed up of columns: their ranges, which count the rows, and some rows."""
+
+    def __init__(self, d: int) -> None:
+        self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]], np.float32)
+        self.counting, self._last = np.ones(d, np.bool_), np.empty((0, d), np.float32)
+        self._columns = np.sort(np.random.default_rng(0).permutation(d)[:_COLUMNS])
+        self.some = _Kept(_ROWS)  # to learn from
+
+    def add(self, x: NDArray[np.float32], sets: LabelSets, keys: NDArray[np.uint32]) -> None:
+        for piece in bits.chunks(*x.shape):
+            self.low = np.minimum(self.low, x[piece].min(0))
+            self.high = np.maximum(self.high, x[piece].max(0))
+            here = np.flatnonzero(self.counting)
+            both = np.concatenate([self._last[:, here], x[piece][:, here]])
+            self.counting[here] = (np.diff(both, axis=0) == 1).all(0)
+            self._last = x[piece][-1:]
+        last = np.where(sets.sizes > 0, keys, ~np.uint32(0))  # rows without a set, if any
+        self.some.add(last, x if x.shape[1] <= _COLUMNS else x[:, self._columns], sets.packed)
 
 
 def _percent(part: float) -> str:
@@ -194,18 +305,21 @@ def _names(which: NDArray[np.bool_], sets: LabelSets) -> str:
 # ---------------------------------------------------------------------- the sets themselves
 
 
-def _sets(sets: LabelSets) -> Iterator[Finding]:
-    sizes, k = sets.sizes, len(sets.classes)
-    yield from _sizes(sizes, k)
+def _sets(
+    sets: LabelSets, sizes: NDArray[np.intp], by_size: Mapping[int, Counts]
+) -> Iterator[Finding]:
+    """Say what all sizes and classes tell, and what pairs in some of the sets do."""
+    yield from _sizes(sizes)
     if notes := look_alikes(sets.classes):
         yield Finding("warning", "class names", " ".join(notes))
-    if not sizes.any():
+    if not sizes[1:].any():
         return
-    counts = list(count_by_size(sets)) if k <= MANY else count_by_size(sets)
-    shares, balanced = marginals(counts, k)
+    many = len(sizes) > MANY
+    counts = count_by_size(sets) if many else [by_size[size] for size in sorted(by_size)]
+    shares, balanced = marginals(counts, len(sizes))
     yield _rates(shares, balanced, sets)
     yield _shares(shares, sets)
-    if k > MANY:
+    if many:
         return
     yield _pairs(sets, shares)
     if (test := same(counts, shares)) is not None:
@@ -218,15 +332,15 @@ def _sets(sets: LabelSets) -> Iterator[Finding]:
         )
 
 
-def _sizes(sizes: NDArray[np.intp], k: int) -> Iterator[Finding]:
-    counts, n = np.bincount(sizes, minlength=k), len(sizes)
+def _sizes(counts: NDArray[np.intp]) -> Iterator[Finding]:
+    k, n, found = len(counts), int(counts.sum()), np.flatnonzero(counts).tolist()
     numbers = {
         "rows": n,
         "classes": k,
-        "mean": float(sizes.mean()) if n else 0.0,
-        "histogram": {str(size): int(counts[size]) for size in np.flatnonzero(counts)},
+        "mean": float(counts @ np.arange(k) / max(n, 1)),
+        "histogram": {str(size): int(counts[size]) for size in found},
     }
-    low, high = (int(sizes.min()), int(sizes.max())) if n else (0, 0)
+    low, high = (found[0], found[-1]) if n else (0, 0)
     message = f"{n:,} rows rule out {numbers['mean']:.2f} of {k} classes on average"
     message += f", from {low} to {high}." if low < high else ", all of them as many."
     if low == high == k - 1:
@@ -326,8 +440,7 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
 
 
 def _pairs(sets: LabelSets, shares: Shares) -> Finding:
-    part = sets[some_rows(sets)]
-    test = pairs(count_by_size(part, pairs=True), shares)
+    test = pairs(count_by_size(sets, pairs=True), shares)
     if test is None:
         message = (
             "Whether sets are chosen at random cannot be tested: that needs at least 4 classes, "
@@ -345,7 +458,7 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
         "approach here assumes away.",
     )
     numbers = {
-        "rows": int(np.count_nonzero(part.sizes)),
+        "rows": int(np.count_nonzero(sets.sizes)),
         "by_size": {str(size): one.p for size, one in test.by_size.items()},
         "pair": [str(sets.classes[place]) for place in test.pair],
         "ratio": test.ratio,
@@ -357,26 +470,21 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
 # ---------------------------------------------------------------------- true labels
 
 
-def _truth(sets: LabelSets, labels: Any, file: Path | None) -> Iterator[Finding]:
-    """Count the rows that rule out the truth; test the choice among the wrong classes."""
-    truth, k, n = encode(labels, sets.classes, "labels"), len(sets.classes), len(sets)
-    if len(truth) != n:
-        raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-    wrong = sets.packed[np.arange(n), truth // 8] >> (truth % 8).astype(np.uint8) & 1 == 1
-    bad = np.flatnonzero(wrong)
-    numbers = {"rows": len(bad), "rate": len(bad) / max(n, 1), "first": bad[:_NAMED].tolist()}
-    if not len(bad):
+def _truth(
+    sets: LabelSets, truth: NDArray[Any], n: int, first: list[int], many: int, file: Path | None
+) -> Iterator[Finding]:
+    """Name the rows that rule out the truth; test the choice among the wrong classes."""
+    numbers = {"rows": many, "rate": many / max(n, 1), "first": first[:_NAMED]}
+    if not many:
         yield Finding("fine", "true class", "No row rules out its true class.", numbers)
     else:
-        message = (
-            f"{len(bad):,} of {n:,} rows ({_percent(len(bad) / n)}) rule out their true class: "
-            f"{_rows(bad, file)}."
-        )
-        yield Finding("warning", "true class", message, numbers)
+        share = _percent(many / n)
+        message = f"{many:,} of {n:,} rows ({share}) rule out their true class: "
+        yield Finding("warning", "true class", f"{message}{_rows(first, file)}.", numbers)
+    k = len(sets.classes)
     if k > MANY:
         return
-    good = np.flatnonzero(~wrong & (sets.sizes > 0))
-    good = good[some_rows(sets[good])]
+    good = np.flatnonzero(~_ruled_out(sets, truth) & (sets.sizes > 0))
     part, code = sets[good], truth[good]
     rows, sums, squares = (
         np.asarray(np.bincount(code, part.sizes**power, k), np.float64) for power in (0, 1, 2)
@@ -391,27 +499,18 @@ def _truth(sets: LabelSets, labels: Any, file: Path | None) -> Iterator[Finding]
         )
 
 
+def _ruled_out(sets: LabelSets, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows rule out the class at this place."""
+    held = sets.packed[np.arange(len(sets)), codes // 8]
+    return np.asarray(held >> (codes % 8).astype(np.uint8) & 1 == 1)
+
+
 # ---------------------------------------------------------------------- the features
 
 
-def _columns(
-    sets: LabelSets, x: NDArray[Any] | None, features: Sequence[str], file: Path | None
-) -> Iterator[Finding]:
-    if x is None or not x.size:
-        yield from _single(sets)
-        if x is not None and len(x):
-            message = "There are no features: sets can be checked, but nothing can be trained."
-            yield Finding("warning", "features", message, {"columns": 0})
-        return
-    flat = np.asarray(x, np.float32).reshape(len(x), -1)
-    yield from _meaning(sets, flat)
-    yield from _constant(flat, features)
-    yield from _equal(sets, flat, file)
-
-
-def _single(sets: LabelSets) -> Iterator[Finding]:
+def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:
     """Warn where one class per row may be the true one."""
-    if len(sets) and len(sets.classes) > 2 and (sets.sizes == 1).all():
+    if len(sizes) > 2 and 0 < sizes[1] == sizes.sum():
         message = (
             "Every row lists one class. If that is what the row is, not what it is not, give it "
             "as true labels: --label, or LabelSets.from_labels."
@@ -419,16 +518,16 @@ def _single(sets: LabelSets) -> Iterator[Finding]:
         yield Finding("warning", "meaning", message)
 
 
-def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
+def _meaning(some: list[NDArray[Any]], sizes: NDArray[np.intp]) -> Iterator[Finding]:
     r"""Ask whether the features point to what is listed.
 
     Sets chosen at random among the wrong classes hold any class that a rule picks from x with
     probability at most :math:`s/(k-1)`. A rule that does better on unseen rows shows that the sets
     list what examples are, or may be. The rule here: the nearest mean.
     """
-    found = _agreement(sets, x)
+    found = _agreement(some[1], some[2], len(sizes))
     if found is None:
-        yield from _single(sets)
+        yield from _single(sizes)
         return
     rate, most, z, rows = found
     level: Level = "warning" if z >= _EXCESS else "fine"
@@ -443,7 +542,7 @@ def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
             ". Either the sets list what examples may be, or whoever rules out prefers some "
             "classes by what they see."
         )
-    elif (sets.sizes == 1).all():
+    elif sizes[1] == sizes.sum():
         message += (
             ". They seem to list what examples are: give true labels as such, with --label or "
             "LabelSets.from_labels."
@@ -453,14 +552,14 @@ def _meaning(sets: LabelSets, x: NDArray[np.float32]) -> Iterator[Finding]:
     yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z})
 
 
-def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, float, int] | None:
+def _agreement(
+    x: NDArray[np.float32], packed: bits.Bits, k: int
+) -> tuple[float, float, float, int] | None:
     """Return how often the nearest mean is listed, the most allowed, the excess, and the rows."""
-    rng, k = np.random.default_rng(0), len(sets.classes)
-    rows = rng.permutation(np.flatnonzero(sets.sizes))[:_ROWS]
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(bits.count(packed)))
     if len(rows) < 40 or k < 3:
         return None
-    columns = np.sort(rng.permutation(x.shape[1])[:_COLUMNS])
-    some, mask = x[rows][:, columns], sets[rows].excluded
+    some, mask = x[rows], bits.unpack(packed[rows], k)
     half = len(rows) // 2
     spread = some[:half].std(0)
     some = (some - some[:half].mean(0)) / np.where(spread > 0, spread, 1)
@@ -477,17 +576,16 @@ def _agreement(sets: LabelSets, x: NDArray[np.float32]) -> tuple[float, float, f
     return float(hit.mean()), float(bound.mean()), excess, len(hit)
 
 
-def _constant(x: NDArray[np.float32], features: Sequence[str]) -> Iterator[Finding]:
-    if len(x) < 2:
+def _constant(seen: _Features, n: int, features: Sequence[str]) -> Iterator[Finding]:
+    if n < 2:
         return
-    steady = np.flatnonzero(x.min(0) == x.max(0))
+    steady = np.flatnonzero(seen.low == seen.high)
     if len(steady):
-        message = f"{_named(steady, features, x.shape[1])} the same value in every row."
+        message = f"{_named(steady, features, len(seen.low))} the same value in every row."
         yield Finding("note", "constant columns", message, {"columns": steady.tolist()})
-    steps = np.flatnonzero(x[1] - x[0] == 1)
-    counting = steps[(np.diff(x[:, steps], axis=0) == 1).all(0)] if len(x) > 9 else steps[:0]
-    if len(counting):
-        message = f"{_named(counting, features, x.shape[1])} the number of the row: ignore it."
+    counting = np.flatnonzero(seen.counting)
+    if n > 9 and len(counting):
+        message = f"{_named(counting, features, len(seen.low))} the number of the row: ignore it."
         yield Finding("warning", "row numbers", message, {"columns": counting.tolist()})
 
 
@@ -498,47 +596,45 @@ def _named(places: NDArray[np.intp], features: Sequence[str], d: int) -> str:
     return f"Column {names} holds" if len(places) == 1 else f"Columns {names} hold"
 
 
-def _equal(sets: LabelSets, x: NDArray[np.float32], file: Path | None) -> Iterator[Finding]:
+def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:
     """Count equal rows, and find those whose sets leave no class together."""
-    order, starts = equal_rows(x)
+    codes, packed, rows = kept.columns()
+    order, starts = equal_groups(codes)
     if not len(starts):
         yield Finding("fine", "equal rows", "No two rows have the same features.", {"rows": 0})
         return
-    extra = len(order) - len(starts)
-    message = f"{extra:,} rows have the same features as an earlier row."
-    yield Finding("note", "equal rows", message, {"rows": extra})
-    joined = np.bitwise_or.reduceat(sets.packed[order], starts, axis=0)
-    bad = np.flatnonzero(bits.count(joined) == len(sets.classes))
+    extra, part = len(order) - len(starts), kept.limit / 2**64
+    many = f"{extra:,}" if part == 1 else f"About {extra / part:,.0f}"
+    message = f"{many} rows have the same features as an earlier row."
+    yield Finding("note", "equal rows", message, {"rows": round(extra / part)})
+    joined = np.bitwise_or.reduceat(packed[order], starts, axis=0)
+    bad = np.flatnonzero(bits.count(joined) == k)
     if len(bad):
-        first = bad[np.argmin(order[starts[bad]])]
-        group = np.sort(np.split(order, starts[1:])[first])
+        first = bad[np.argmin(rows[order[starts[bad]]])]
+        group = rows[order[starts[first] : [*starts, len(order)][first + 1]]].tolist()
         message = (
             f"{len(bad):,} group(s) of rows with the same features rule out every class together, "
             f"such as {_rows(group, file)}: some of them are wrong."
         )
-        numbers = {"groups": len(bad), "first": group[:9].tolist()}
+        numbers = {"groups": len(bad), "first": group[:9]}
         yield Finding("warning", "contradictions", message, numbers)
 
 
-def equal_rows(x: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that have an equal, group by group, and where each group starts.
-
-    Rows are hashed first: a random combination of their bits, modulo 2^64.
-    """
+def row_hashes(x: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Return a number of 64 bits for each row: equal rows have the same, others hardly ever."""
     factors = np.random.default_rng(0).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * 2 + 1
     codes = np.empty(len(x), np.uint64)
     for piece in bits.chunks(*x.shape):
-        words = (x[piece] + np.float32(0)).view(np.uint32)  # -0 becomes 0
-        codes[piece] = (words * factors).sum(1, dtype=np.uint64)
+        words = (x[piece] + np.float32(0)).view(np.uint32) * factors  # -0 becomes 0
+        codes[piece] = ((words ^ words >> np.uint64(32)) * _MIX).sum(1, dtype=np.uint64)
+    return codes
+
+
+def equal_groups(codes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows that share a code, group by group, and where each group starts."""
     order = np.argsort(codes, kind="stable")
-    twin = np.flatnonzero(codes[order][1:] == codes[order][:-1])
-    for piece in bits.chunks(len(twin), x.shape[1]):  # the hash may lie
-        here = twin[piece]
-        equal = (x[order[here]] == x[order[here + 1]]).all(1)
-        twin[piece] = np.where(equal, here, -1)
-    twin = twin[twin >= 0]
-    member, follows = np.zeros((2, len(x)), np.bool_)
-    member[twin] = member[twin + 1] = follows[twin + 1] = True
+    follows = np.append(False, codes[order][1:] == codes[order][:-1])[: len(codes)]
+    member = follows | np.append(follows[1:], False)[: len(codes)]
     return order[member], np.flatnonzero(~follows[member])
 
 
@@ -556,10 +652,12 @@ class Counts(NamedTuple):
 
 def count_by_size(sets: LabelSets, *, pairs: bool = False) -> Iterator[Counts]:
     """Yield the counts of each size that occurs, sizes rising; size 0 is left out."""
-    sizes, k = sets.sizes, len(sets.classes)
+    k = len(sets.classes)
+    sizes = sets.sizes.astype(np.min_scalar_type(k))
     order = np.argsort(sizes, kind="stable")
-    found, starts = np.unique(sizes[order], return_index=True)
-    for size, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+    found = np.unique(sizes)
+    starts = np.searchsorted(sizes[order], found[1:])
+    for size, rows in zip(found.tolist(), np.split(order, starts), strict=False):
         if size == 0:
             continue
         each, joint = np.zeros(k), np.zeros((k, k)) if pairs else None
@@ -583,14 +681,6 @@ def count_by_truth(sets: LabelSets, truth: NDArray[np.intp]) -> Matrix:
         mask = bits.unpack(sets.packed[piece], k).astype(np.float32)
         table += every[truth[piece]].T @ mask
     return table
-
-
-def some_rows(sets: LabelSets) -> NDArray[np.intp] | slice:
-    """Return all rows, or a random part where counting pairs in all of them would take long."""
-    n, k = sets.shape
-    most = int(_WORK / k**2)
-    some = np.random.default_rng(0)
-    return slice(None) if n <= most else np.sort(some.choice(n, most, replace=False))
 
 
 @dataclass(frozen=True)
