@@ -27,7 +27,6 @@ from ruleout.datasets.registry import REGISTRY, find
 from ruleout.experiments.ledger import Ledger, Record
 from ruleout.experiments.specs import Spec, protocol
 from ruleout.labels import draw, size_law
-from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import InputError
 from ruleout.methods import approach
 from ruleout.selection import Search, refit_chosen, search, set_aside, split
@@ -125,7 +124,6 @@ class Prepared(NamedTuple):
     test: Watch
     train: Watch
     shape: tuple[int, ...]
-    classes: tuple[ClassName, ...]
 
 
 def stream(seed: int, trial: int, purpose: int) -> int:
@@ -163,7 +161,7 @@ def _prepared(
         test = Watch(data.test[1], x=data.test[0])
     else:
         test = Watch([data.y_train[rows] for _, rows in parts], rows=[rows for _, rows in parts])
-    return Prepared(data.x_train, made, test, train, data.shape, data.classes)
+    return Prepared(data.x_train, made, test, train, data.shape)
 
 
 @lru_cache(maxsize=1)

@@ -157,20 +157,11 @@ def build(
 ) -> nn.Module:
     """Build a model whose first weights depend on the seed alone.
 
-    Parameters
-    ----------
-    model
-        A name of :data:`MODELS`, a function ``(shape, classes, **options) → nn.Module``, or a
-        module: each model is then a copy of it, whatever the seed.
-    shape
-        The shape of one example, ``(64,)`` or ``(3, 32, 32)``; a number means a flat one.
-    seed
-        Of the first weights. The global random state is left as it was.
-    options
-        Handed to the model, for example ``hidden=(300, 100)``.
+    `model` is a name of :data:`MODELS`, a function ``(shape, classes, **options) → nn.Module``, or
+    a module: each model is then a copy of it, whatever the seed. `shape` is that of one example,
+    ``(64,)`` or ``(3, 32, 32)``; a number means a flat one. `options` go to the model, for example
+    ``hidden=(300, 100)``. The global random state is left as it was.
 
-    Examples
-    --------
     >>> build("mlp", 64, 10, seed=0, hidden=(20,))
     Sequential(
       (0): Linear(in_features=64, out_features=20, bias=True)

@@ -226,27 +226,14 @@ def choose(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Search:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    grid, criterion
-        The whole grid, trained on the rows that were not set aside, and what chose.
-    estimates, errors
-        ``[T, C]``: the criterion on the rows set aside, and its standard errors.
-    chosen
-        ``[T]``: the number of the configuration of each trial; all the same unless every trial
-        chose for itself.
-    final
-        The chosen configuration trained on all rows, ``[T, 1]``; None without refit.
-    """
-
-    grid: GridFit
-    criterion: Criterion
-    estimates: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    chosen: NDArray[np.intp]
-    final: GridFit | None
+    grid: GridFit  #: the whole grid, trained on the rows that were not set aside
+    criterion: Criterion  #: what chose
+    estimates: NDArray[np.float64]  #: ``[T, C]``: the criterion on the rows set aside
+    errors: NDArray[np.float64]  #: ``[T, C]``: its standard errors
+    chosen: NDArray[np.intp]  #: ``[T]``: the number of the configuration that each trial chose
+    final: GridFit | None  #: the choice trained on all rows, ``[T, 1]``; None without refit
 
     @property
     def configuration(self) -> dict[str, Any]:

@@ -27,30 +27,19 @@ _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What one trial trains on.
+    """What one trial trains on."""
 
-    Attributes
-    ----------
-    sets, rows
-        What was ruled out, and in which rows of x; None means all, in order.
-    weight
-        One weight per row, zero or above; None means that all rows count alike.
-    seed
-        Of the first weights and of the batch order; None means the seed of the run plus the number
-        of the trial.
-    rate
-        How likely a wrong class stays possible in each row, where answers made the sets
-        (:meth:`ruleout.Answers.per_item`); None means as in sets drawn at random.
-    groups
-        What each row belongs to: rows of one group train together or are set aside together. None
-        means that every row stands alone.
-    """
-
-    sets: LabelSets
-    rows: NDArray[np.intp] | None = None
-    weight: NDArray[np.float64] | None = None
+    sets: LabelSets  #: what was ruled out
+    rows: NDArray[np.intp] | None = None  #: in which rows of x; None means all, in order
+    weight: NDArray[np.float64] | None = None  #: of each row, zero or above; None: all count alike
+    #: of the first weights and of the batch order; None means the seed of the run plus the number
+    #: of the trial
     seed: int | None = None
+    #: how likely a wrong class stays possible in each row, where answers made the sets
+    #: (:meth:`ruleout.Answers.per_item`); None means as in sets drawn at random
     rate: NDArray[np.float64] | None = None
+    #: what each row belongs to: rows of one group train together or are set aside together. None
+    #: means that every row stands alone
     groups: NDArray[Any] | None = None
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
