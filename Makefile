@@ -25,6 +25,7 @@ doctest: $(READY)
 
 docs: $(READY)
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/widths.py docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
 
 wheel: $(READY)  ## build the wheel and try it away from the source tree

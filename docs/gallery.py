@@ -33,8 +33,9 @@ def run(name: str) -> str:
 def section(name: str) -> str:
     """Return an example as a section: its docstring, its code, what it prints."""
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
-    title, _, text = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")
-    code = source.split('"""\n', 2)[-1].strip()
+    module = ast.parse(source)
+    title, _, text = (ast.get_docstring(module) or "").partition("\n\n")
+    code = "\n".join(source.splitlines()[module.body[0].end_lineno :]).strip()
     printed = output_of(name).read_text(encoding="utf-8").strip()
     parts = [f"## {title.rstrip('.')}", text, f"```python\n{code}\n```"]
     return "\n\n".join([*parts, f"```text\n{printed}\n```", f"`examples/{name}.py`"])

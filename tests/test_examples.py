@@ -24,6 +24,13 @@ def test_every_example_is_in_the_gallery() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.stem)
+def test_the_page_shows_the_whole_example(example: Path) -> None:
+    page = _gallery()["section"](example.stem)
+    assert example.read_text().split('"""\n', 1)[1].strip() in page
+    assert _said(_gallery(), example).strip() in page
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.stem)
 def test_an_example_prints_what_the_page_says(example: Path) -> None:
     """`python docs/gallery.py` writes it; numbers may differ a little between machines."""
     gallery = _gallery()

@@ -149,9 +149,10 @@ def plan(
     (72, 'yeast, linear, exp')
     >>> [spec.law for spec in plan("fixed-linear", approaches=["LOG"])][:2]
     ['fixed:1', 'fixed:2']
-    >>> [str(one) for one in plan(None, datasets=["digits"], approaches=["log", "clpl"], models=["mlp"])]
+    >>> mine = plan(None, datasets=["digits"], approaches=["log", "clpl"], models=["mlp"])
+    >>> [str(one) for one in mine]
     ['digits, mlp, log', 'digits, mlp, clpl']
-    """  # noqa: E501
+    """
     if table is not None:
         check_known("table", table, TABLES)
     law = find_protocol(protocol).law

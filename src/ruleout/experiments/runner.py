@@ -41,11 +41,12 @@ def run(
     `device` is as for :func:`ruleout.fit_grid`; `progress` is called with (epochs done, epochs in
     all) while the grid trains.
 
-    >>> spec = Spec(dataset="digits", approach="log", trials=2, epochs=12, grid='{"learning_rate": [0.01, 1e-6]}')
+    >>> grid = '{"learning_rate": [0.01, 1e-6]}'
+    >>> spec = Spec(dataset="digits", approach="log", trials=2, epochs=12, grid=grid)
     >>> found = run(spec)
     >>> found.configuration["learning_rate"], found.accuracy.shape, found.curves["test"].shape
     (0.01, (2,), (2, 12))
-    """  # noqa: E501
+    """
     began = time.perf_counter()
     data = prepare(spec)
     options: dict[str, Any] = {

@@ -123,7 +123,7 @@ def wrong_class_rate(sizes: Any, classes: Classes) -> Vector:
 
 
 def draw(y: Any, classes: Classes, law: Law = "released", seed: Seed = 0) -> LabelSets:
-    """Draw a set of ruled-out classes for each true label (Eq. 4 of the paper).
+    """Draw a set of ruled-out classes for each true label: Equation 4 of the paper.
 
     A size s comes from `law`; then s of the k-1 wrong classes are ruled out, every such set being
     equally likely. `y` holds true labels, one per row: class names, or positions.
