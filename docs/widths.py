@@ -2,18 +2,17 @@
 
     python docs/widths.py docs/_build/html
 
-On a desk (1280 pixels) and on a phone (390) nothing may stick out of the page: what is wider scrolls
-inside its own frame. Code that has to scroll on a desk is named, so that it can be wrapped.
+On a desk (1280 pixels) and on a phone (390) nothing may stick out of the page: what is wider
+scrolls inside its own frame. Code that has to scroll on a desk is named, so that it can be wrapped.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-CHROMIUM = os.environ.get("RULEOUT_CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = Path("/usr/bin/chromium")
 DESK, PHONE = 1280, 390
 _LOOK = """() => {
   const wide = document.documentElement.clientWidth;
@@ -50,7 +49,7 @@ def look(folder: Path) -> Iterator[tuple[bool, str]]:
 
 
 def main(folder: Path) -> int:
-    if not Path(CHROMIUM).exists():
+    if not CHROMIUM.exists():
         print(f"widths: not checked, there is no {CHROMIUM}")
         return 0
     found = list(look(folder))
