@@ -71,7 +71,7 @@ def test_a_law_may_be_probabilities(data: Path) -> None:
         (["--label", "is", "--law", "0.5,0.5"], 1, "the size law has shape (2,); with 4 classes give 3 probabilities"),
         (["--label", "is", "--law", "0.5,x"], 2, "is not a law"),
         (["--label", "is", "--seed", "-1"], 2, "Invalid value"),
-        ([], 2, "name the column of true labels"),
+        ([], 2, "give one; only a labelling project"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_nothing_is_written(

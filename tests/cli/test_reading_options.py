@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli.fitted import run
 from numpy.testing import assert_array_equal
+from PIL import Image
 from typer.main import get_command
 
 from ruleout.cli import app
@@ -17,6 +19,7 @@ from ruleout.training import PAPER_GRID
 
 TABLES = ("check", "fit", "predict", "evaluate", "resolve", "compare", "draw")
 QUICK = ("--grid", "none", "--epochs", "2")
+SHORT = ("--grid", "paper", "--epochs", "2", "--weight-decay", "0")
 
 
 def options_of(command: str) -> set[str]:
@@ -71,7 +74,7 @@ def test_weights_and_groups_reach_the_fit(grouped: Path) -> None:
     told = ("--excluded", "not", "--ignore", "is", "--weight", "w", "--group", "who")
     assert run("check", grouped, *told).exit_code == 0
     model = grouped.with_name("model")
-    result = run("fit", grouped, "--out", model, *told, "--epochs", "2", "--weight-decay", "0")
+    result = run("fit", grouped, "--out", model, *told, *SHORT)
     assert result.exit_code == 0, result.output
     table = read_table(grouped, excluded="not", ignore=["is"], weight="w", group="who")
     grid = {"learning_rate": list(PAPER_GRID["learning_rate"])}
@@ -128,3 +131,39 @@ def test_a_model_of_text_reads_a_frame_in_python(books: Path) -> None:
     assert_array_equal(clf.predict_proba(frame), clf.predict_proba(table.x))
     with pytest.raises(ValueError, match="X lacks the column 'title'"):
         clf.predict(frame[["n"]])
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    for place in range(24):
+        name = ("cat", "dog", "hen")[place % 3]
+        file = tmp_path / "pictures" / name / f"{place}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shades = np.full((4, 4), 20, np.uint8)
+        shades[place % 3] = 200 + place
+        Image.fromarray(shades).save(file)
+    return tmp_path / "pictures"
+
+
+def test_class_folders_need_no_label_file(pictures: Path) -> None:
+    model, sets = pictures.with_name("model"), pictures.with_name("sets.csv")
+    quick = ("--grid", "none", "--learning-rate", "0.1", "--epochs", "40")
+    result = run("fit", pictures, "--out", model, *quick)
+    assert result.exit_code == 0, result.output
+    assert "Trained on 24 rows of 1 × 4 × 4 features, 3 classes." in result.stdout
+    result = run("evaluate", model, pictures, "--json")
+    assert json.loads(result.stdout)["labels"]["accuracy"]["estimate"] == 1.0
+    assert run("draw", pictures, "--out", sets, "--keep-label").exit_code == 0
+    told = ("--labels-file", sets, "--excluded", "excluded", "--label", "folder")
+    result = run("check", pictures, *told)
+    assert result.exit_code == 0, result.output
+    assert run("predict", model, pictures).exit_code == 0
+
+
+def test_a_folder_of_other_classes_is_one_sentence(pictures: Path) -> None:
+    model = pictures.with_name("model")
+    assert run("fit", pictures, "--out", model, *QUICK).exit_code == 0
+    (pictures / "cat").rename(pictures / "cow")
+    result = run("evaluate", model, pictures)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "unknown class 'cow'" in result.stderr

@@ -286,3 +286,55 @@ def test_broken_bytes_never_give_another_error(tmp_path: Path) -> None:
                 read_table(path.parent, size=(4, 4))
             except InputError as error:
                 assert str(path) in str(error)  # noqa: PT017  # reading well is right, too
+
+
+@pytest.fixture
+def sorted_pets(tmp_path: Path) -> Path:
+    """Images in folders of their class, and no label file."""
+    for place, name in enumerate(["cat/1.png", "cat/old/2.png", "dog/1.png", "hen/1.png"] * 3):
+        save(tmp_path / "sorted" / name.replace(".", f"-{place}."), GREY + place)
+    return tmp_path / "sorted"
+
+
+def test_class_folders_are_labels(sorted_pets: Path) -> None:
+    table = read_table(sorted_pets, label="folder")
+    assert table.classes == ("cat", "dog", "hen")
+    assert table.labels is not None
+    assert table.labels.tolist() == [name.split("/")[0] for name in table.row_names or ()]
+    assert np.bincount(np.unique(table.labels, return_inverse=True)[1]).tolist() == [6, 3, 3]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz"])
+def test_sets_are_drawn_from_class_folders(sorted_pets: Path, suffix: str) -> None:
+    out = sorted_pets.with_name(f"sets{suffix}")
+    sets = draw_table(sorted_pets, out, label="folder", keep_label=True)
+    told: dict[str, Any] = {"excluded": "excluded", "label": "folder"}
+    if suffix == ".csv":
+        again = read_table(sorted_pets, labels_file=out, **told)
+        assert not ro.datasets.inspect(sets, again.x, again.labels).warnings
+    else:
+        again = read_table(out, **told)
+    assert again.sets == sets
+    assert again.labels is not None
+    labels = read_table(sorted_pets, label="folder").labels
+    assert again.labels.tolist() == (labels.tolist() if labels is not None else None)
+
+
+def test_an_image_in_no_class_folder_is_named(sorted_pets: Path) -> None:
+    save(sorted_pets / "lost.png", GREY)
+    with pytest.raises(InputError, match=r"the image 'lost\.png' lies in no class folder; move it"):
+        read_table(sorted_pets, label="folder")
+
+
+def test_a_label_file_comes_before_class_folders(sorted_pets: Path) -> None:
+    (sorted_pets / "labels.csv").write_text("file,is\ncat/1-0.png,dog\ndog/1-2.png,cat\n")
+    with pytest.raises(InputError, match="there is no column 'folder'"):
+        read_table(sorted_pets, label="folder")
+    table = read_table(sorted_pets, label="is")
+    assert table.labels is not None
+    assert table.labels.tolist() == ["dog", "cat"]
+
+
+def test_class_folders_say_nothing_of_what_was_ruled_out(sorted_pets: Path) -> None:
+    with pytest.raises(InputError, match=r"the folder has no file labels\.csv"):
+        read_table(sorted_pets, excluded="not", label="folder")

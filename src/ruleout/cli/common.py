@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -322,15 +322,18 @@ class Source:
         found = (self.data.expanduser() / "project.json").is_file()
         return found and not (self.excluded or self.candidates or self.label)
 
-    def need_column(self, options: str, given: bool) -> None:
-        """Raise where a table is read and no column was `given`."""
+    def need_column(self, options: str, given: bool) -> Source:
+        """Raise where no column was `given` and folders do not name the classes of images."""
+        place = self.data.expanduser()
         if self.project or given:
-            return
-        if not self.data.expanduser().exists():
+            return self
+        if not place.exists():
             raise ValueError(f"{self.data}: there is no such file or folder; check the path")
-        raise typer.BadParameter(
-            "give one of the two; a labelling project alone needs neither", param_hint=options
-        )
+        unnamed = not (self.excluded or self.candidates or self.label or self.labels_file)
+        if unnamed and any(place.glob("*/*")) and not (place / "labels.csv").exists():
+            return replace(self, label="folder")
+        say = "give one; only a labelling project and class folders of images need none"
+        raise typer.BadParameter(say, param_hint=options)
 
     def need_sets(self) -> None:
         """Raise where no column says what was ruled out."""

@@ -39,8 +39,7 @@ def draw(
     """
     from ruleout.datasets.tables import Request, redraw
 
-    if source.label is None:
-        raise typer.BadParameter("name the column of true labels", param_hint="--label")
+    source = source.need_column("--label", given=source.label is not None)
     ask = Request(
         label=source.label,
         classes=parse_classes(source.classes),

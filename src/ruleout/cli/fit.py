@@ -64,7 +64,9 @@ def fit(
     project brings its answers with it.
     """
     sets = source.excluded or source.candidates
-    source.need_column("--excluded or --label", given=(sets is None) != (source.label is None))
+    source = source.need_column(
+        "--excluded or --label", given=(sets is None) != (source.label is None)
+    )
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
 

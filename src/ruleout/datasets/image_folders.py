@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ruleout.datasets.dataset import DataError
 from ruleout.datasets.tables import (
     FILE,
+    FOLDER,
     WEIGHT,
     Request,
     Table,
@@ -74,7 +75,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
             aside = weight_and_groups(ask, columns.numbers, columns.cells.__getitem__)
             if ask.weight is None:
                 aside["weight"] = _weights(columns, file, notes)
-        whole.update(file.read_bytes())
+        whole.update(b"" if file.is_dir() else file.read_bytes())
         if left := len(set(found) - set(names)):
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
     if not names:
@@ -114,9 +115,12 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
 
 
 def label_file(folder: Path, ask: Request) -> Path:
+    """Return the file that labels images, or the folder itself where its folders do."""
     file = Path(ask.labels_file or folder / "labels.csv").expanduser()
     file = ask.separated(file)
     if ask.labels_file is None and not file.is_file():
+        if ask.taken == (FOLDER,):
+            return folder
         if (folder / "project.json").is_file():
             raise DataError(
                 "this is a labelling project, not a folder of images",
@@ -126,6 +130,23 @@ def label_file(folder: Path, ask: Request) -> Path:
         problem = "the folder has no file labels.csv"
         raise DataError(problem, "name the label file with labels_file=... (--labels-file FILE)")
     return file
+
+
+def class_folders(folder: Path, choosing: Callable[[list[str]], list[str]]) -> Columns:
+    """Return the names of the images, and the folder that each lies in, as a label file would."""
+    import pyarrow as pa
+
+    from ruleout.labels.files import Cells, Columns
+
+    columns = {FILE: _listed(folder)}
+    for name in columns[FILE]:
+        if "/" not in name:
+            remedy = "move it into one, or give a label file (--labels-file FILE)"
+            raise DataError(f"the image {brief(name)} lies in no class folder", remedy)
+    columns[FOLDER] = [name.partition("/")[0] for name in columns[FILE]]
+    chosen = pa.table({name: columns[name] for name in choosing(list(columns))})
+    cells = {name: Cells(column) for name, column in columns.items()}
+    return Columns(chosen, cells, None, len(columns[FILE]))
 
 
 def _no_features(ask: Request, names: list[str]) -> list[str]:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
 FILE = "file"  # the column of a label file that names the images
+FOLDER = "folder"  # the label of images that lie in folders of their class, without a label file
 WEIGHT = "weight"  # the column of a label file that says how likely each row is right
 
 _MOST = float(np.finfo(np.float32).max)
@@ -155,7 +156,8 @@ def read_table(
     candidates
         Instead of it, the column of what each row may still be.
     label
-        The column (in NPZ the array) of the true labels. None reads none.
+        The column (in NPZ the array) of the true labels. None reads none. Images without a label
+        file that lie in folders of their class, as in ``cat/1.png``, are labelled by ``"folder"``.
     features
         Exactly these columns, in this order; all others are ignored. By default every column that
         is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
@@ -442,6 +444,10 @@ def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) ->
     """Read the columns that `choosing` picks and those that hold labels or names."""
     from ruleout.labels.files import read_columns  # late: it loads pyarrow
 
+    if path.is_dir():
+        from ruleout.datasets.image_folders import class_folders
+
+        return class_folders(path, choosing)
     check_file(path)
     if path.suffix.lower() == ".npz":
         raise DataError("an NPZ file has no columns", "use .csv, .tsv, .parquet or .jsonl")
