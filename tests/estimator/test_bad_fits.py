@@ -92,8 +92,9 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ),
     (
         "a loader",
-        lambda: _fit(DataLoader(TensorDataset(tensor(X)))),
-        "X is a DataLoader of torch; give all rows as one array; batches are made here",
+        lambda: _fit(DataLoader(TensorDataset(tensor(X)), shuffle=True)),
+        "X is a DataLoader and shuffles its rows or leaves some out; read it in order and whole: "
+        "shuffle=False, drop_last=False",
     ),
     # ---------------------------------------------------------------- y
     (

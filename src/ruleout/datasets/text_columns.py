@@ -33,6 +33,7 @@ def add_words(
 
 
 def _text(cell: Any, row: int, column: str) -> str:
+    cell = cell.as_py() if hasattr(cell, "as_py") else cell  # of Arrow
     if isinstance(cell, list | dict):
         raise DataError(f"the cell holds {brief(cell)}", "give text", row=row, column=column)
     missing = cell is None or (isinstance(cell, float) and cell != cell)

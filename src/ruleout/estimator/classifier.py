@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
 
 from ruleout.estimator.inputs import (
     TrainingData,
@@ -53,7 +52,7 @@ from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.grids import named_grid, split_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
-from ruleout.training.validation import group_numbers
+from ruleout.training.validation import gather, group_numbers
 
 Array = NDArray[np.float64]
 
@@ -250,7 +249,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         groups: Any = None,
@@ -264,11 +263,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ----------
         X
             ``[n, d]``: an array, a DataFrame or a sparse matrix; or images ``[n, channels, h, w]``.
+            Also a torch Dataset or DataLoader, or an iterable of Arrow record batches, which are
+            read once and kept.
         y
             :class:`~ruleout.LabelSets`; a table of 0 and 1 (1: ruled out), whose column names are
             the classes in a DataFrame; or ordinary labels, one per row, which rule out all others.
             Or :class:`~ruleout.Answers`, whose items are numbers of rows: then every "yes" and
-            every "no" teaches, and rows that nobody was asked about are left out.
+            every "no" teaches, and rows that nobody was asked about are left out. None: the labels
+            that a Dataset or DataLoader brings.
         sample_weight
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
@@ -284,6 +286,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             criterion on the rows held out, such as ``"held out/accuracy"``; those of the final
             training, which takes as many epochs, do not.
         """
+        X, own = gather(X, "X", pairs=y is None)
+        y = own if y is None else y
         data = self._training_data(X, y, sample_weight, reset=True, groups=groups)
         options = self._engine_options(X, data)
         options["epochs"] = self._epochs(len(data.sets))
@@ -328,6 +332,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             say = "class_weight='balanced' needs all rows at once"
             raise InputError(say, "give partial_fit a dictionary")
         first = not hasattr(self, "_state")
+        X = gather(X, "X")[0]
         data = self._training_data(X, y, sample_weight, reset=first, named=classes, part=True)
         options = self._engine_options(X, data)
         if first:
@@ -419,9 +424,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""
-        if isinstance(X, DataLoader | Dataset):
-            say = "give all rows as one array; batches are made here"
-            raise InputError(f"X is a {type(X).__name__} of torch", say)
         reading = getattr(self, "reading_", {})
         read = reading.get("features")
         if read is not None and not reset and hasattr(X, "columns"):
@@ -547,7 +549,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         depend on the rows beside it; other models in the precision they were trained in.
         """
         check_is_fitted(self, "module_")
-        x, module = self._checked(X, reset=False), self.module_
+        x, module = self._checked(gather(X, "X")[0], reset=False), self.module_
         if dense_layers(module) is not None:
             module = deepcopy(module).double()
         if self.device is not None:

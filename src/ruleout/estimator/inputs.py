@@ -62,14 +62,16 @@ def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:
 
     Text columns become numbers as they did when the model was trained.
     """
-    own, names, ask = list(frame.columns), reading["features"], Request(reading=reading)
+    arrow = hasattr(frame, "column_names")
+    own = list(frame.column_names if arrow else frame.columns)
+    names, ask = list(reading["features"]), Request(reading=reading)
     if not all(isinstance(name, str) for name in own):
         return frame
     for name in (*names, *ask.texts):
         if name not in own:
             say = nearest(name, own, f"its columns are {shown(own)}")
             raise InputError(f"X lacks the column {name!r}, which the model was trained on", say)
-    picked = frame[list(names)].to_numpy()
+    picked = np.asarray(frame.select(names)) if arrow else frame[names].to_numpy()
     return add_words(picked, frame, ask.texts, ask.words)[0] if ask.texts else picked
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, bfloat16
+from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
@@ -25,11 +27,52 @@ _BLOCK = 64 << 20  # bytes looked at in one go
 # ---------------------------------------------------------------------- features
 
 
+def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
+    """Return rows that come in batches as one array or Arrow table, with their labels in `pairs`.
+
+    Batches come from a torch Dataset or DataLoader, whose rows may be pairs with a label, or from
+    an iterable of Arrow record batches; anything else stays as it is, without labels.
+    """
+    if isinstance(x, Dataset | DataLoader):
+        return _from_loader(x, f"{what} is a {type(x).__name__} and", pairs)
+    arrow = sys.modules.get("pyarrow")
+    if arrow and isinstance(x, Iterator | list | tuple | arrow.RecordBatchReader):
+        parts = iter(x)
+        if isinstance(first := next(parts, None), arrow.RecordBatch):
+            try:
+                return arrow.Table.from_batches([first, *parts]), None
+            except (ValueError, TypeError):
+                say = "give record batches alone, all with the same columns"
+                raise InputError(f"the batches of {what} differ", say) from None
+    return x, None
+
+
+def _from_loader(x: Any, said: str, pairs: bool) -> tuple[Any, Any]:
+    loader = x if isinstance(x, DataLoader) else DataLoader(x, batch_size=1024)
+    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    if isinstance(loader.dataset, IterableDataset) and not hasattr(loader.dataset, "__len__"):
+        raise InputError(f"{said} has no length", "give one with __len__, or an array")
+    if not pairs and (loader.drop_last or not isinstance(sampler, SequentialSampler)):
+        say = "read it in order and whole: shuffle=False, drop_last=False"
+        raise InputError(f"{said} shuffles its rows or leaves some out", say)
+    try:
+        rows = [batch if isinstance(batch, list | tuple) else (batch,) for batch in loader]
+        first = np.concatenate([np.asarray(parts[0]) for parts in rows])
+        labels = [np.asarray(parts[1]) for parts in rows if len(parts) > 1] if pairs else []
+    except (TypeError, RuntimeError, ValueError) as error:
+        problem = f"{said} does not make one array ({' '.join(str(error).split())[:120]})"
+        raise InputError(problem, "give tensors of one shape, and at least one row") from None
+    if pairs and not labels:
+        raise InputError(f"{said} has no labels", "give them as y, or pairs of a row and its label")
+    return first, np.concatenate(labels) if labels else None
+
+
 def check_features(x: Any, what: str = "x") -> Any:
     """Return `x` as something that can be indexed by rows, all numbers finite.
 
     A float array, an ``np.memmap`` or a SciPy sparse matrix stays as it is.
     """
+    x = gather(x, what)[0]
     if hasattr(x, "tocsr"):
         array = x.tocsr()
     elif isinstance(x, Tensor):
@@ -39,7 +82,7 @@ def check_features(x: Any, what: str = "x") -> Any:
     if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
         with suppress(TypeError, ValueError):
             array = np.asarray(x.to_numpy(dtype=float, na_value=np.nan))
-    if array.dtype == object and array.ndim == 0:  # a DataLoader, a Dataset, a generator
+    if array.dtype == object and array.ndim == 0:  # a generator
         remedy = "give all rows at once: an array, a tensor, a memory map or a sparse matrix"
         raise InputError(f"{what} is a {type(x).__name__}", remedy)
     if array.ndim < 2 or 0 in array.shape[1:]:
