@@ -1,7 +1,5 @@
 """Contract suites that ship: run them on your own losses and approaches, too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product

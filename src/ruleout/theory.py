@@ -1,7 +1,5 @@
 """Beside the road: bounds, purity, and exact enumeration of small cases."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The command line. One small file per command: parse, call, print."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """``ruleout doctor``: what this machine has. Never fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """``ruleout export``: a model as a file for other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``ruleout report``: pages, tables and figures from ledgers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Which rows train, which choose, and which judge: those that judge did neither before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias

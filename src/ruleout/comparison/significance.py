@@ -1,7 +1,5 @@
 """Paired comparisons: Student's t-test, Holm's correction, and the marks of the paper's tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 

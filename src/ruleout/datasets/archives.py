@@ -4,8 +4,6 @@ Nothing is written to the disk, and memory grows with what is there, never with 
 claims.
 """
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import tarfile

@@ -1,7 +1,5 @@
 """Where data files lie, and how an absent one gets there: whole and checked, or not at all."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Which files make up those that ship, where they come from and what they must hol
 ``sources.toml``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property

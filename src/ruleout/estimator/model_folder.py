@@ -4,8 +4,6 @@ A folder may come from anybody: everything in it is checked before it is believe
 is executed. A model is also written as ONNX, for others to read.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

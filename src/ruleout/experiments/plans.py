@@ -3,8 +3,6 @@
 ``printed.csv`` holds the 518 accuracies of the five tables of Feng et al., ICML 2020.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

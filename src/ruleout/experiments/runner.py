@@ -1,7 +1,5 @@
 """Running specs: one, or many by several processes that share a ledger; how long that takes."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

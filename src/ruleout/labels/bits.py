@@ -1,7 +1,5 @@
 """Rows of yes/no values kept as packed bits, eight classes to a byte."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any

@@ -1,7 +1,5 @@
 """The chi-square test, for whoever asks whether sets were drawn as they should be."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 EXPECTED = 5.0  # counts that a chi-square test needs to expect

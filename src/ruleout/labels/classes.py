@@ -1,7 +1,5 @@
 """Class names: what they may be, and how a label finds its position among them."""
 
-from __future__ import annotations
-
 import numbers
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set

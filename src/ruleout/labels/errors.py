@@ -1,7 +1,5 @@
 """Errors about what users hand in: what is wrong, where, and how to fix it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path

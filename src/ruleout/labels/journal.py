@@ -1,7 +1,5 @@
 """SQLite's journal: others read while one writes, in ledgers and labelling projects."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from time import monotonic, sleep

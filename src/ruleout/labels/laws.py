@@ -1,7 +1,5 @@
 """Size laws, and the sets drawn by them: the MCL process, and the labelling of Section 3.2."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

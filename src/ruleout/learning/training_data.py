@@ -1,7 +1,5 @@
 """From a labelling project to what a classifier is trained on, and to what it is tried on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256

@@ -13,8 +13,6 @@ Pure functions of any leading shape, entered into the registry by decoration.
 Options may be tensors that broadcast against the logits, one value per stacked model.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, Literal

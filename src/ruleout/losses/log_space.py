@@ -7,8 +7,6 @@ needed (4096 × 100, two cores). Higher derivatives, `torch.func.grad` and `torc
 any other function; forward mode (`torch.func.jvp`, `torch.func.hessian`) does not.
 """
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

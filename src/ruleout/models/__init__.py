@@ -1,7 +1,5 @@
 """Models: from the shape of an example and the number of classes to logits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from inspect import signature

@@ -3,8 +3,6 @@
 Colours are classes; the page's style sheet owns them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

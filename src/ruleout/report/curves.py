@@ -1,7 +1,5 @@
 """Learning curves with bands and names at their ends, and what their legend says."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

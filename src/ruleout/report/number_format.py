@@ -1,7 +1,5 @@
 """How numbers, shares, durations and p-values are spelt everywhere; an unknown one is a dash."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TypeGuard

@@ -1,7 +1,5 @@
 """The page: a report in, one file of HTML out that asks for nothing from elsewhere."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache

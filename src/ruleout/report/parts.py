@@ -4,8 +4,6 @@ Wherever numbers are asked for, a list, a tuple or an array will do; None, NaN a
 "not known" and are shown as a dash.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field

@@ -4,8 +4,6 @@ A chart has no width of its own: across it places are percentages, while text an
 pixels. So one picture fills a desk and a phone, and its letters stay as they are.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Score tables and cell tables as rows of cells with what they open to, for the templates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias

@@ -4,8 +4,6 @@ A :class:`Table` holds plain text; every writer escapes it. A :class:`~ruleout.r
 a comparison lay themselves out as one.
 """
 
-from __future__ import annotations
-
 import csv as csv_files
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

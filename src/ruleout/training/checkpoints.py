@@ -3,8 +3,6 @@
 Its random state is its seeds and the number of the epoch, so the end of an epoch holds all of it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Class weights: what each row weighs, from what its classes weigh."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

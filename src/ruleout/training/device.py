@@ -1,7 +1,5 @@
 """The device: which one, how precise, how much memory it has, and torch's settings for one run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

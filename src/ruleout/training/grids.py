@@ -1,7 +1,5 @@
 """Grids of configurations: from a dictionary of values to what each stacked model is given."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product

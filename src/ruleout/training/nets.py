@@ -5,8 +5,6 @@ product for the whole grid, and their gradients are written out. Any other modul
 `torch.func.vmap`, or stands alone where stacking does not pay.
 """
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Parameters are ``[T, C, ...]``: trials, then configurations. Adam is that of the
 is added to the gradient (L2), :math:`\beta = (0.9, 0.999)`, :math:`\epsilon = 10^{-8}`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Watches: what is measured on which rows while a grid trains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -5,8 +5,6 @@ knows their SHA-256 alone, which is enough for something of 256 random bits. Pas
 hashed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Collects what many ask for and does it a batch at a time: one trip to the database for all."""
 
-from __future__ import annotations
-
 from asyncio import CancelledError, Future, Task, get_running_loop
 from collections import deque
 from collections.abc import Callable, Sequence

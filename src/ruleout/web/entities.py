@@ -1,7 +1,5 @@
 """What the rooms of the labelling service hand each other: plain, frozen, without a database."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

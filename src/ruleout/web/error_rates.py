@@ -21,8 +21,6 @@ candidates: the probability that the row is right. Agreement raises it, dissent 
 answer alone has weight :math:`1-e`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """Answers that were given elsewhere: Label Studio, or a plain table."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ Names, texts and cells come from strangers: names are refused where they could m
 and nothing is opened that is not a plain file inside the folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

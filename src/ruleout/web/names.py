@@ -1,7 +1,5 @@
 """Names that people can read and files can hold."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterable
 from itertools import islice

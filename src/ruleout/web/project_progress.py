@@ -1,7 +1,5 @@
 """How far a project is, how fast it goes, and how long it will take."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

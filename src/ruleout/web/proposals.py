@@ -4,8 +4,6 @@ So a proposal cannot depend on who asks, when, or how often, and anybody can dra
 what the log says.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from math import comb
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Each serves any number of annotators. SQLite leaves ``FOR UPDATE`` out, since it has one writer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any

@@ -5,8 +5,6 @@ each round of each item, so that its primary key allows one lease or one counted
 no more, whatever clients, clocks and threads do.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias

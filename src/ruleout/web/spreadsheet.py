@@ -1,7 +1,5 @@
 """Cells that no spreadsheet takes for a formula, and the three kinds of table files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path

@@ -11,8 +11,6 @@ then rounds whose lease has expired (last, since an answer to those may still be
 Gold questions come in between at the project's rate, each item once per annotator.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Login, invite links, logout: who gets a session."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import secrets

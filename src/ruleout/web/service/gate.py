@@ -3,8 +3,6 @@
 Plain ASGI: the table is the router too; a framework would cost more than all that is done here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """Guidelines for annotators: ``guidelines.md`` and ``examples/CLASS/`` in the project's folder."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path, PurePosixPath
 

@@ -1,7 +1,5 @@
 """Images by number: whatever a path or a file claims, only images inside the folder leave it."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The API that the page labels with: what it takes, checked strictly, and what it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime

@@ -1,7 +1,5 @@
 """How the service behaves: what projects may set, and every limit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Pages from templates, their style and script, and what is shown when something fails."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from pathlib import Path

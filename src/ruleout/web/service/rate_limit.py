@@ -1,7 +1,5 @@
 """How often somebody may do something: bounded counts in memory, for one event loop."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

@@ -1,7 +1,5 @@
 """Building the service and running it: one process, one port, until it is told to stop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

@@ -1,7 +1,5 @@
 """The pages of leads: the team's numbers, invites, downloads."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory

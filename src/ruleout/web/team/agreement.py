@@ -12,8 +12,6 @@ at the item, and never above 1. Every kind of answer enters; tests only where no
 shared. One person is compared with all others: there are more pairs of people than anybody reads.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Who answered how much, how fast and when, and how the work grew over time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
