@@ -166,7 +166,7 @@ class Inspection:
         k, most = len(classes), _BYTES // (16 + bits.width(len(classes)))
         self.classes = classes
         self._sizes = np.zeros(k, np.intp)
-        self._counts: dict[int, Counts] = {}
+        self._counts = np.zeros((k, k if k <= MANY else 0))  # of each size, how often each class
         self._rng = np.random.default_rng(0)
         self._some = _Kept(min(most, int(_WORK / k**2)) if k <= MANY else most)
         self._equal = _Kept(most)
@@ -181,9 +181,7 @@ class Inspection:
             raise DataError(f"x has {len(x)} rows, the sets have {n}", "give one set per row")
         self._sizes += np.bincount(sets.sizes, minlength=k)
         for one in count_by_size(sets) if k <= MANY else ():
-            seen = self._counts.get(one.size, one._replace(rows=0, classes=np.zeros(k)))
-            total = seen.rows + one.rows, seen.classes + one.classes
-            self._counts[one.size] = Counts(one.size, *total, None)
+            self._counts[one.size] += one.classes
         truth = np.zeros(n, np.intp)
         if labels is not None:
             truth = encode(labels, sets.classes, "labels")
@@ -305,21 +303,19 @@ def _names(which: NDArray[np.bool_], sets: LabelSets) -> str:
 # ---------------------------------------------------------------------- the sets themselves
 
 
-def _sets(
-    sets: LabelSets, sizes: NDArray[np.intp], by_size: Mapping[int, Counts]
-) -> Iterator[Finding]:
+def _sets(sets: LabelSets, sizes: NDArray[np.intp], table: Matrix) -> Iterator[Finding]:
     """Say what all sizes and classes tell, and what pairs in some of the sets do."""
     yield from _sizes(sizes)
     if notes := look_alikes(sets.classes):
         yield Finding("warning", "class names", " ".join(notes))
     if not sizes[1:].any():
         return
-    many = len(sizes) > MANY
-    counts = count_by_size(sets) if many else [by_size[size] for size in sorted(by_size)]
-    shares, balanced = marginals(counts, len(sizes))
+    found = np.flatnonzero(sizes[1:]) + 1
+    counts = [Counts(int(s), int(sizes[s]), table[s], None) for s in found if table.size]
+    shares, balanced = marginals(counts or count_by_size(sets), len(sizes))
     yield _rates(shares, balanced, sets)
     yield _shares(shares, sets)
-    if many:
+    if not counts:
         return
     yield _pairs(sets, shares)
     if (test := same(counts, shares)) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from ruleout.datasets.tables import (
     choose,
     guess_notes,
     row_names,
+    sha256_of,
     weight_and_groups,
 )
 from ruleout.labels import bits
@@ -63,8 +63,6 @@ def read_archive(path: Path, ask: Request) -> Table:
             ask, lambda name: np.array(each(name, "biuf"), float), partial(each, kinds="Uiu")
         )
     x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
-    with open(path, "rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return Table(
         x=x,
         shape=shape,
@@ -75,7 +73,7 @@ def read_archive(path: Path, ask: Request) -> Table:
         row_names=called,
         **aside,
         source=path,
-        sha256=digest,
+        sha256=sha256_of(path),
         reading=reading,
         notes=tuple(notes),
     )

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -426,6 +425,11 @@ def reporting(path: Path) -> Iterator[None]:
         raise DataError(problem, "check its permissions", file=path) from None
 
 
+def sha256_of(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def check_file(path: Path) -> None:
     if suffix_of(path) not in SUFFIXES:
         kinds = f"use {', '.join(SUFFIXES)}, or a folder of images"
@@ -475,16 +479,21 @@ class _Reader:
         self._classes: tuple[ClassName, ...] | None = None
         self._fractional, self._coarse = set[str](), set[str]()
         self._faults: dict[tuple[int, int], tuple[InputError, array[int]]] = {}
-        self._skipped, self._guesses = 0, list[str]()
+        self._skipped, self._guesses, self._digest = 0, list[str](), ""
 
     def tables(self) -> Iterator[Table]:
-        """Yield tables of as many rows whatever the file is read in, the last with the notes."""
-        last: Table | None = None
-        for table in _regrouped(self._parts(), self._wide):
-            if last is not None:
-                yield last
-            last = table
-        assert last is not None  # else an error says why
+        """Yield tables of as many rows, whatever is read at a time; the last has the notes."""
+        held: list[Table] = []
+        for part in self._parts():
+            held.append(part)
+            wide = max(self._wide or 1, part.x.shape[1])
+            rows = _ROWS * max(1, min(16, bits.chunk_rows(wide) // _ROWS))
+            if self._wide is not None and sum(map(len, held)) > rows:
+                whole = _joined(held)
+                cut = (len(whole) - 1) // rows * rows
+                yield from (_joined([whole], slice(at, at + rows)) for at in range(0, cut, rows))
+                held = [_joined([whole], slice(cut, None))]
+        last = _joined(held)
         yield replace(last, notes=tuple(self._notes(last.features)))
 
     def _parts(self) -> Iterator[Table]:
@@ -536,14 +545,18 @@ class _Reader:
         return None
 
     def _table(self, columns: Columns) -> Table:
+        from ruleout.labels.files import column_batches
+
         ask, fractional = self._ask, set(self._fractional)
         x, coarse = to_matrix(columns.features.drop_columns(ask.weights), fractional)
         known = self._classes or ask.classes is not None or columns.classes is not None
         if ask.named and not known and self._wide is not None:
-            self._classes = _seen(self._label_cells(), ask)
+            parts = column_batches(self._path, lambda _: [], ask.named)
+            self._classes = _seen((part.cells for part in parts), ask)
         found = labelled(columns.cells, columns.classes, ask, self._classes)
         sets, labels, classes, self._guesses = found
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
+        self._digest = self._digest or sha256_of(self._path)
         own = [name for name in columns.features.column_names if name != ask.weight]
         x = x if own else np.empty((columns.rows, 0), np.float32)
         reading: dict[str, Any] = {"kind": "columns", "features": own}
@@ -559,21 +572,9 @@ class _Reader:
             classes=classes,
             **weight_and_groups(ask, columns.numbers, columns.cells.__getitem__),
             source=self._path,
-            sha256=self._sha256,
+            sha256=self._digest,
             reading=reading,
         )
-
-    def _label_cells(self) -> Iterator[Mapping[str, Cells]]:
-        """Read the columns of labels alone, for a first look at the classes."""
-        from ruleout.labels.files import column_batches
-
-        for columns in column_batches(self._path, lambda _: [], self._ask.named):
-            yield columns.cells
-
-    @cached_property
-    def _sha256(self) -> str:
-        with open(self._path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def _notes(self, features: tuple[str, ...]) -> Iterator[str]:
         """Say which rows were left out and why, what classes were taken, and what was lost."""
@@ -592,39 +593,15 @@ class _Reader:
             )
 
 
-def _regrouped(parts: Iterable[Table], wide: int | None) -> Iterator[Table]:
-    """Cut tables anew, so that each has as many rows as models predict well, or join all."""
-    held: list[Table] = []
-    for part in parts:
-        held.append(part)
-        if wide is None:
-            continue
-        rows = _ROWS * max(1, min(16, bits.chunk_rows(max(wide, part.x.shape[1])) // _ROWS))
-        if sum(map(len, held)) >= rows:
-            whole = _joined(held)
-            cut = len(whole) // rows * rows
-            yield from (_rows_of(whole, slice(at, at + rows)) for at in range(0, cut, rows))
-            held = [_rows_of(whole, slice(cut, None))] if cut < len(whole) else []
-    if held:
-        yield _joined(held)
-
-
-def _joined(tables: list[Table]) -> Table:
-    first = tables[0]
-    if len(tables) == 1:
-        return first
+def _joined(tables: list[Table], rows: slice = slice(None)) -> Table:
+    """Return these rows of tables, one below the other."""
     held: dict[str, Any] = {}
-    if first.sets is not None:
-        held["sets"] = LabelSets.concatenate([table.sets for table in tables if table.sets])
-    if first.labels is not None:
-        held["labels"] = np.concatenate([table.labels for table in tables])
-    return replace(first, x=np.concatenate([table.x for table in tables]), **held)
-
-
-def _rows_of(table: Table, piece: slice) -> Table:
-    held = {"x": table.x, "sets": table.sets, "labels": table.labels}
-    cut: dict[str, Any] = {name: own[piece] for name, own in held.items() if own is not None}
-    return replace(table, **cut)
+    for name in ("x", "sets", "labels"):
+        parts = [getattr(table, name) for table in tables]
+        if len(parts) > 1 and parts[0] is not None:
+            parts = [(LabelSets.concatenate if name == "sets" else np.concatenate)(parts)]
+        held[name] = None if parts[0] is None else parts[0][rows]
+    return replace(tables[0], **held)
 
 
 def _left_out(many: int, why: str, rows: Sequence[int], path: Path) -> list[str]:
