@@ -90,3 +90,29 @@ def test_a_fit_tells_what_to_expect_with_the_epochs_as_they_will_be_run(
     assert told == [125.0]
     assert asked[0]["epochs"] == clf.n_iter_ > 100  # few rows: more than the default
     assert len(asked[0]["grid"]) == 2
+
+
+def test_a_comparison_tells_what_to_expect_of_all_its_approaches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A decomposed set counts as often as it rules out classes, a refit as two configurations."""
+    asked: list[dict[str, Any]] = []
+
+    def estimate(*_: Any, **options: Any) -> float:
+        asked.append(options)
+        return 100.0
+
+    class ToldError(Exception):
+        pass
+
+    def expect(seconds: float) -> None:
+        raise ToldError(seconds)  # and nothing is trained
+
+    monkeypatch.setattr("ruleout.comparison.comparing.estimate_seconds", estimate)
+    sets = ro.draw(np.arange(300) % 10, 10, law=3, seed=0)
+    grid = {"learning_rate": [0.1, 0.01, 0.001, 0.0001]}
+    for names, times in ((["log"], 1.5), (["log", "exp", "pc-before"], 1.5 * (2 + 3))):
+        with pytest.raises(ToldError) as told:
+            ro.compare(X[:300], sets, approaches=names, grid=grid, epochs=7, expect=expect)
+        assert told.value.args[0] == pytest.approx(100 * times)
+    assert (asked[0]["epochs"], len(asked[0]["grid"]), asked[0]["model"]) == (7, 4, "linear")

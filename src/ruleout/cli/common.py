@@ -194,6 +194,18 @@ def check_folder(place: Path) -> None:
         raise ValueError(f"{place}: this is a file; name a folder with --out")
 
 
+def expecting(device: str) -> Callable[[float], None]:
+    """Return a function that says how long training will take, where that is more than a minute."""
+
+    def call(seconds: float) -> None:
+        if seconds > 60:
+            from ruleout.report.number_format import duration
+
+            typer.echo(f"This will take about {duration(seconds)} on {device}.", err=True)
+
+    return call
+
+
 Progress: TypeAlias = Callable[[str, float, float], None]
 
 

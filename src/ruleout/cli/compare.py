@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, check_folder, friendly, parse_names, watching
+from ruleout.cli.common import (
+    Source,
+    as_notes,
+    check_folder,
+    expecting,
+    friendly,
+    parse_names,
+    watching,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +75,7 @@ def compare(
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
-    told |= {"device": device, "precision": precision}
+    told |= {"device": device, "precision": precision, "expect": expecting(device)}
     _print(_run(table, _share(judge), told), table, out)
 
 

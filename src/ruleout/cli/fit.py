@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, friendly, watching
+from ruleout.cli.common import Source, as_notes, expecting, friendly, watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
@@ -121,18 +120,6 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     from ruleout.training.grids import named_grid
 
     return name if len(left) == 2 else {key: list(named_grid(name)[key]) for key in left}
-
-
-def expecting(device: str) -> Callable[[float], None]:
-    """Return a function that says how long a fit will take, where that is more than a minute."""
-
-    def call(seconds: float) -> None:
-        if seconds > 60:
-            from ruleout.report.number_format import duration
-
-            typer.echo(f"This will take about {duration(seconds)} on {device}.", err=True)
-
-    return call
 
 
 def _print(clf: Any, table: Table, out: Path, replaced: datetime | None) -> None:

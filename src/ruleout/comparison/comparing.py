@@ -23,7 +23,7 @@ from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.selection import Criterion, DivergedError, Rule, refit_chosen, search
 from ruleout.selection import criterion as find_criterion
-from ruleout.training import SMALL_GRID, GridFit, Trial, configurations
+from ruleout.training import SMALL_GRID, GridFit, Trial, configurations, estimate_seconds
 from ruleout.training.class_weights import weigh_rows
 from ruleout.training.grids import Configuration, Grid, set_apart
 from ruleout.training.nets import warn_of_clpl
@@ -62,6 +62,7 @@ def compare(
     device: str | torch.device | None = None,
     precision: str = "float32",
     progress: Progress | None = None,
+    expect: Callable[[float], None] | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare approaches on one data set, each with the configuration that suits it.
@@ -120,6 +121,8 @@ def compare(
         Keep learning curves of every so many epochs; None: about fifty points.
     progress
         Called with the share of the work that is done, and the name of the approach at work.
+    expect
+        Called before training with about how many seconds it will take, at most.
 
     Examples
     --------
@@ -166,7 +169,11 @@ def compare(
     options |= {"device": device, "precision": precision}
     choosing: dict[str, Any] = {"criterion": chooses, "share": share, "rule": rule}
     choosing |= {"patience": patience} if early_stopping else {}
-    ahead = None if progress is None else _ahead(chosen, judging, len(configs), progress)
+    costs = _costs(chosen, judging)
+    if expect is not None:
+        once = estimate_seconds(x, judging.trials, grid=configs, roughly=True, **options)
+        expect(once * sum(costs) * (1 + 2 / len(configs)))
+    ahead = None if progress is None else _ahead(chosen, costs, len(configs), progress)
     every = every or -(-epochs // 50)
     runner = _Runner(x, judging, configs, average, every, ahead, choosing, options)
     true, several = judging.kind == "labels", len(judging.trials) > 1
@@ -368,16 +375,22 @@ def _grid_in_words(grid: Sequence[Configuration]) -> str:
     return f"{count} ({'; '.join(parts)})"
 
 
+def _costs(approaches: Sequence[Approach], judging: Judging) -> list[float]:
+    """Say how many times longer each trains than one that reads sets as a whole.
+
+    A decomposed training set has as many times more steps as sets have classes on average.
+    """
+    size = float(np.mean([trial.sets.sizes.mean() for trial in judging.trials]))
+    return [max(size, 1) if one.form == "pairs-before" else 1.0 for one in approaches]
+
+
 def _ahead(
-    approaches: Sequence[Approach], judging: Judging, models: int, tell: Progress
+    approaches: Sequence[Approach], costs: Sequence[float], models: int, tell: Progress
 ) -> Callable[[Approach], list[Callable[[int, int], None]]]:
     """Return what says that an approach is next, and gives what its grid and its training call.
 
-    A decomposed training set has as many times more steps as sets have classes on average; the
-    training on all rows costs about as much as two configurations of the grid.
+    The training on all rows costs about as much as two configurations of the grid.
     """
-    size = float(np.mean([trial.sets.sizes.mean() for trial in judging.trials]))
-    costs = [max(size, 1) if one.form == "pairs-before" else 1.0 for one in approaches]
     marks = [0.0, *(np.cumsum(costs) / np.sum(costs)).tolist()]
     places = {one.name: place for place, one in enumerate(approaches)}
 
