@@ -208,7 +208,7 @@ def test_the_model_of_the_other_tests_is_good() -> None:
 
 
 def test_a_long_fit_is_announced_and_a_short_one_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    from ruleout.cli.fit import expecting
+    from ruleout.cli.common import expecting
 
     expecting("cpu")(59)
     assert capsys.readouterr().err == ""
