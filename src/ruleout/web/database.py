@@ -8,6 +8,7 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections import deque
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
+from alembic import op
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
@@ -280,6 +282,25 @@ def _scripts() -> ScriptDirectory:
     config.set_main_option("script_location", folder)
     config.set_main_option("version_locations", folder)
     return ScriptDirectory.from_config(config)
+
+
+def run_step(name: str) -> None:
+    """Run the statements of a migration, in the words of the database; some are for one alone."""
+    connection, file = op.get_bind(), Path(__file__).parent / "migrations" / f"step_{name}.sql"
+    own, secret = connection.dialect.name, secrets.randbits(63)
+    for statement in file.read_text().split(";\n"):
+        only = statement.partition("\n")[0].partition("-- only ")[2]
+        if statement and (not only or only.startswith(own)):
+            connection.exec_driver_sql(statement.format(secret=secret, **_WORDS[own]))
+
+
+#: Booleans as SQLAlchemy asks for them: an index is used where a question has its very words.
+_WORDS = {
+    "sqlite": {"serial": "INTEGER NOT NULL", "needed": "needed = 1", "test": "test = 1",
+               "further": "needed = 0"},
+    "postgresql": {"serial": "SERIAL NOT NULL", "needed": "needed", "test": "test",
+                   "further": "NOT needed"},
+}  # fmt: skip
 
 
 def climb(connection: Connection, to: str = "head") -> None:
