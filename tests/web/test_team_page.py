@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 from web.made import Make, at, make_items, said
-from web.teams import START, TEAM, Member, label, project
+from web.teams import START, TEAM, Member, label, page, project
 
 from ruleout.labels.chisquare import Test as ChiSquare
 from ruleout.web import Store, answer_log
@@ -207,11 +207,7 @@ def test_who_contradicts_whom_outright(make: Make) -> None:
 def test_an_empty_project_says_what_to_do(tmp_path: Path) -> None:
     with project(tmp_path, 5) as store:
         view = team_view(store)
-    assert view.missing["answers"] is not None
-    assert "invite somebody" in view.missing["answers"]
-    assert view.missing["agreement"] == (
-        "Agreement needs two people who answer: invite another annotator."
-    )
+    assert (view.missing["answers"], view.missing["agreement"]) == ("unanswered", "alone")
     assert (view.growth, view.draws) == (None, None)
     assert (view.people, view.clashes, view.knowledge.untouched) == ((), (), 5)
 
@@ -220,31 +216,27 @@ def test_one_annotator_has_no_kappa(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:1])
         view = team_view(store)
-    assert view.missing["agreement"] is not None
-    assert "two people" in view.missing["agreement"]
+    assert (view.missing["answers"], view.missing["agreement"]) == (None, "alone")
     assert view.people[0].agreement.kappa is None
-    assert view.missing["answers"] is None
 
 
 def test_two_who_share_nothing_have_no_kappa_either(tmp_path: Path) -> None:
     with project(tmp_path, 10) as store:
         label(store, TEAM[:2])
-        missing = team_view(store).missing["agreement"]
-    assert missing is not None
-    assert "--rounds 2" in missing
+        view = team_view(store)
+    assert view.missing["agreement"] == "once"
+    assert "--rounds 2" in page(view)
 
 
 @pytest.mark.parametrize(
     ("known", "rate", "words"),
-    [(0, 0.0, "--gold-rate"), (0, 0.1, "No item has a known class"), (4, 0.1, "answered yet")],
+    [(0, 0.0, "--gold FILE"), (0, 0.1, "No item has a known class"), (4, 0.1, "answered yet")],
 )
 def test_without_gold_answers_it_says_which_step_is_missing(
     tmp_path: Path, known: int, rate: float, words: str
 ) -> None:
     with project(tmp_path, 10, known=known, gold_rate=rate) as store:
-        missing = team_view(store).missing["gold"]
-    assert missing is not None
-    assert words in missing
+        assert words in page(team_view(store))
 
 
 def test_rule_out_projects_have_no_draws_and_agree_where_a_class_is_left(make: Make) -> None:
@@ -255,8 +247,7 @@ def test_rule_out_projects_have_no_draws_and_agree_where_a_class_is_left(make: M
             store.answer(user, said("excluded", question.id, excluded=(0, question.item)), at(1))
     view = team_view(store, at(9))
     assert view.draws is None
-    assert view.missing["draws"] is not None
-    assert "no set is proposed" in view.missing["draws"]
+    assert view.missing["draws"] == "chosen"
     assert (view.agreement.observed, view.agreement.items) == (1.0, 4)
     assert view.people[0].did.excluded == 4
 

@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -86,20 +87,9 @@ def join_link(token: str, origin: str = ADDRESS) -> str:
 
 
 def in_time(seconds: float | None) -> str:
-    """Show a duration roughly.
+    from ruleout.report.number_format import duration
 
-    >>> in_time(20), in_time(61), in_time(90), in_time(7300), in_time(None)
-    ('a minute', 'a minute', '2 minutes', '2.0 hours', 'unknown yet')
-    """
-    if seconds is None:
-        return "unknown yet"
-    if seconds == 0:
-        return "none"
-    if seconds < 90:
-        return "a minute"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:,.1f} hours"
+    return "unknown yet" if seconds is None else duration(seconds) if seconds else "none"
 
 
 _MANY = 15  # classes in a question, on average: more takes long to read
@@ -174,11 +164,14 @@ def init(
     if which and mode == "rule-out":
         raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
     from ruleout.web import Settings  # late: it loads SQLAlchemy
+    from ruleout.web.items import read_gold, read_items
     from ruleout.web.project import Project
 
     leader = _leader(lead)
     names = _classes(classes)
-    found = _found(items, names, text, name, gold)
+    found = read_items(items, names, text=text, name=name)
+    if gold is not None:
+        found = replace(found, items=read_gold(gold, found.items, names))
     settings = Settings(
         classes=names,
         law=f"fixed:{law}" if law.isascii() and law.isdigit() else law,
@@ -225,8 +218,6 @@ def add(
     if all(one is None for one in (items, classes, gold, gold_rate, rounds)):
         options = "--items, --classes, --gold, --gold-rate or --rounds"
         raise typer.BadParameter(f"say what to add: {options}")
-    from dataclasses import replace
-
     from ruleout.web.items import read_gold
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
@@ -268,17 +259,6 @@ def _classes(text: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
         meet(one)
     class_names((*known, *names))
     return names
-
-
-def _found(
-    items: Path, classes: tuple[str, ...], text: str | None, name: str | None, gold: Path | None
-) -> Found:
-    from dataclasses import replace
-
-    from ruleout.web.items import read_gold, read_items
-
-    found = read_items(items, classes, text=text, name=name)
-    return found if gold is None else replace(found, items=read_gold(gold, found.items, classes))
 
 
 def _advice(settings: Settings) -> list[str]:

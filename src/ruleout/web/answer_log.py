@@ -234,9 +234,8 @@ class AnswerLog:
         Items whose answers of any kind contradict each other are left out, whatever `how` is.
         With `unlabelled`, items of which nothing is known get an empty row.
         """
-        some = how == "no"
-        said = self._with_decisions(self.union(self.standing("no", "excluded"))) if some else None
-        out = self.excluded_by_all if said is None else said
+        kinds: tuple[Kind, ...] = ("no", "excluded") if how == "no" else ()
+        out = self._with_decisions(self.union(self.standing(*kinds)))
         wrong, empty = self.candidates == 0, count(out) == 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
         tests = tested & (self.answered == 0) & (self.decided < 0)

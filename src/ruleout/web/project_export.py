@@ -131,26 +131,18 @@ def write_bundle(
     NPZ holds arrays alone, so with ``npz`` the other tables are CSV.
     """
     export, table = Export(store, how, unlabelled=unlabelled), "csv" if form == "npz" else form
-    rules_out = (
-        "all answers rule out together"
-        if how == "intersection"
-        else ('"no" and rule-out answers rule out')
-    )
-    files = {
-        f"sets.{form}": f"what {rules_out}, one row per labelled item, and the weight of each",
+    some = '"no" and rule-out answers rule out' if how == "no" else "all answers rule out together"
+    files = {  # written by what has the name of each
+        f"sets.{form}": f"what {some}, one row per labelled item, and the weight of each",
         f"items.{table}": "every item, and whether it is labelled",
         f"contradictions.{table}": "answers that leave no class of an item, or deny the known one",
         f"log.{table}": "every answer, also late ones and those that were taken back",
         f"decisions.{table}": "what leads decided about contradictions; the last in force counts",
         f"days.{table}": "how many questions everybody answered each day, and for how many hours",
     }
-    writers = (
-        export.write_sets, export.write_items, export.write_contradictions, export.write_log,
-        export.write_decisions, export.write_days,
-    )  # fmt: skip
     with whole_folder(folder) as part:
-        for name, write in zip(files, writers, strict=True):
-            write(part / name)
+        for name in files:
+            getattr(export, f"write_{Path(name).stem}")(part / name)
         export.write_about(part / ABOUT, files)
     about = {ABOUT: "what is what"}
     return Bundle(known=export.known, answers=len(export.log), files=files | about)

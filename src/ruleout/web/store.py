@@ -312,23 +312,18 @@ def write_project(db: Connection, settings: Settings, given: Iterable[Item], now
     if not every:
         raise StoreError("there are no items", "give at least one")
     _check_items(every, len(settings.classes))
-    text, secret = json.dumps(asdict(settings)), new_secret()
-    row = {"id": 1, "settings": text, "created": now, "secret": secret, "revision": 0}
-    db.execute(insert(project).values(row))
-    _write_items(db, settings, secret, every)
+    row = {"id": 1, "settings": json.dumps(asdict(settings)), "created": now, "revision": 0}
+    db.execute(insert(project).values({**row, "secret": new_secret()}))
+    _write_items(db, settings, every)
 
 
-def _write_items(
-    db: Connection,
-    settings: Settings,
-    secret: int,
-    every: Sequence[Item],
-    taken: Sequence[int] = (),
-) -> None:
-    """Write items down after those that have taken numbers, with a slot for every answer."""
+def _write_items(db: Connection, settings: Settings, every: Sequence[Item]) -> None:
+    """Write items down after those that are there, with a slot for every answer."""
+    secret = db.execute(select(project.c.secret)).scalar_one()
+    taken = {*db.execute(select(items.c.id)).scalars()}
     # Annotators see the numbers, and the order of asking: neither may tell which file it is.
     rng, first = np.random.default_rng((secret, settings.seed, len(taken))), len(taken)
-    numbers, places = _lots(rng, len(every), {*taken}), rng.permutation(len(every)) + first
+    numbers, places = _lots(rng, len(every), taken), rng.permutation(len(every)) + first
     rows = [
         {**vars(one), "id": number, "cells": json.dumps(dict(one.cells), default=str),
          "place": place, "position": position}
@@ -385,8 +380,7 @@ def grow_project(
     if tests:
         gold = update(items).where(items.c.id == bindparam("at")).values(gold=bindparam("known"))
         db.execute(gold, tests)
-    secret = db.execute(select(project.c.secret)).scalar_one()
-    _write_items(db, settings, secret, fresh, [row.id for row in there])
+    _write_items(db, settings, fresh)
     if settings.gold_rate:
         free = slots.c.item.in_(select(items.c.id).where(items.c.gold.is_not(None)))
         db.execute(update(slots).where(slots.c.question.is_(None), free).values(test=True))

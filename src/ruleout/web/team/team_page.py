@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
 MOST = 12  # contradictions on the page; the download has them all
 
-_DOWNLOADS = (
-    ("sets.csv", "What each item is not, from “no” answers alone, as in the paper"),
-    ("sets-intersection.csv", "What each item is not, from every answer"),
-    ("log.csv", "Every answer ever given, with what was asked"),
-    ("contradictions.csv", "The answers that leave no class"),
-)
-
 
 # ---------------------------------------------------------------------- what is counted
 
@@ -121,7 +114,7 @@ def named(text: str, most: int = 36) -> Name:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamView:
-    """All that the template shows; `missing` says of a part why it is not there, else None."""
+    """All that the template shows; `missing` tells why a part is not there, else None."""
 
     progress: Progress
     time_left: str
@@ -136,7 +129,6 @@ class TeamView:
     draws: Uniformity | None
     draws_pictures: tuple[Markup, ...]
     missing: dict[str, str | None]
-    downloads: tuple[tuple[str, str], ...] = _DOWNLOADS
 
 
 def team_view(store: Store, now: datetime | None = None) -> TeamView:
@@ -146,12 +138,7 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
     after a new answer.
     """
     at = datetime.now(UTC) if now is None else now
-    found, settings, people, progress = (
-        numbers(store),
-        store.settings,
-        store.users(),
-        store.progress(),
-    )
+    found, progress, settings = numbers(store), store.progress(), store.settings
     with store.reading() as db:
         states = _states(db, at)
     left, drawn = progress.seconds_left, found.draws if found.draws and found.draws.draws else None
@@ -159,7 +146,7 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
         progress=progress,
         time_left="done" if left == 0 else "not known yet" if left is None else duration(left),
         percent=int(100 * progress.given / progress.wanted) if progress.wanted else 100,
-        people=tuple(_person(user, found, states[user.id]) for user in people),
+        people=tuple(_person(user, found, states[user.id]) for user in store.users()),
         agreement=found.agreement.whole,
         growth=_timeline(found.growth) if found.growth.times else None,
         clashes=_clashes(store, found.contradictions),
@@ -175,39 +162,16 @@ def team_view(store: Store, now: datetime | None = None) -> TeamView:
 
 
 def _missing(found: Numbers, settings: Settings) -> dict[str, str | None]:
-    said: dict[str, str | None] = dict.fromkeys(("answers", "agreement", "gold", "draws"))
-    if not found.growth.times:
-        said["answers"] = (
-            "There are no answers yet: invite somebody below and send them their link."
-        )
-    if sum(one.answers > 0 for one in found.annotators.values()) < 2:
-        said["agreement"] = "Agreement needs two people who answer: invite another annotator."
-    elif not found.agreement.each:
-        remedy = "go on labelling" if settings.rounds > 1 else "make the project with --rounds 2"
-        said["agreement"] = (
-            f"No two people have answered about the same item, so κ is unknown: {remedy}."
-        )
-    if not (found.gold or settings.gold_rate):
-        said["gold"] = (
-            "This project asks no gold questions, so nobody's error rate is known: make it with "
-            "--gold-rate and with items whose class is known."
-        )
-    elif not (found.gold or found.tests):
-        said["gold"] = (
-            "No item has a known class, so there are no gold questions: make the project with a "
-            "column or file of known classes."
-        )
-    elif not found.gold:
-        said["gold"] = (
-            "No gold question has been answered yet: they come up as people go on labelling."
-        )
-    if found.draws is None:
-        said["draws"] = (
-            "People choose themselves what to rule out, so no set is proposed at random here."
-        )
-    elif not found.draws.draws:
-        said["draws"] = "No set has been proposed and answered yet."
-    return said
+    """Tell why a part is not there, in a word; the template has the sentences."""
+    alone = sum(one.answers > 0 for one in found.annotators.values()) < 2
+    apart = None if found.agreement.each else "apart" if settings.rounds > 1 else "once"
+    unasked = "unasked" if not settings.gold_rate else "untested" if found.tests else "unknown"
+    return {
+        "answers": None if found.growth.times else "unanswered",
+        "agreement": "alone" if alone else apart,
+        "gold": None if found.gold else unasked,
+        "draws": "chosen" if found.draws is None else None if found.draws.draws else "undrawn",
+    }
 
 
 # ---------------------------------------------------------------------- people
@@ -395,22 +359,17 @@ _WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled
 
 
 class DecidedView(NamedTuple):
-    """What was decided about an item, by whom, and when."""
+    """What was decided about an item, with its name, that of the class, and that of the lead."""
 
-    number: int
+    made: Decision
     item: Name
-    words: str
     which: Name | None
     by: Name
-    at: str
 
 
 def _decided(one: Decision, classes: tuple[str, ...]) -> DecidedView:
-    out, words = len(one.voids), "it is"
-    if one.which is None:
-        words = f"{out} answer{'s' if out > 1 else ''} left out"
     which = None if one.which is None else named(classes[one.which], 24)
-    return DecidedView(one.number, named(one.item, 60), words, which, named(one.by), _on(one.at))
+    return DecidedView(one, named(one.item, 60), which, named(one.by))
 
 
 def _clashes(store: Store, found: Sequence[Contradiction]) -> tuple[ClashView, ...]:
