@@ -98,7 +98,7 @@ def test_people_are_judged_by_what_they_said(store: Store, lea: User) -> None:
     assert after.agreement == before.agreement
     assert [one.did for one in after.people] == [one.did for one in before.people]
     assert (len(before.clashes), len(after.clashes)) == (1, 0)
-    assert [(one.which, one.by.short) for one in after.decided] == [(("cat", None), "Lea")]
+    assert [one[1:] for one in after.decided] == [(("0.png", None), ("cat", None), ("Lea", None))]
 
 
 def test_an_export_uses_decisions_and_lists_them(store: Store, lea: User, tmp_path: Path) -> None:

@@ -66,6 +66,9 @@ def read_lesson(
     else:
         known = log.known(how)
         names, target = known.items, known.sets
+    gold = {log.items[at] for at in np.flatnonzero(log.gold_class >= 0).tolist()}
+    kept = [row for row, name in enumerate(names) if name not in gold]  # by these it is judged
+    names, target = tuple(names[row] for row in kept), part(target, kept)
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
         raise InputError(

@@ -205,12 +205,12 @@ class Accounts:
         return user
 
     def sessions(
-        self, tokens: Sequence[str], now: _Now = None
+        self, tokens: Sequence[str], now: _Now = None, *, named: bool = False
     ) -> list[tuple[User | None, datetime | None]]:
         """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
         at, digests = moment(now), [_digest(token) for token in tokens]
         with self._database.looking() as db:
-            asked = {"tokens": sorted({*digests}), "named": False}
+            asked = {"tokens": sorted({*digests}), "named": named}
             rows = db.execute(_SESSIONS, asked).all()
         alive: dict[str, tuple[User, datetime | None]] = {}
         for row in rows:
@@ -249,10 +249,7 @@ class Accounts:
 
     def token_of(self, token: str, now: _Now = None) -> User | None:
         """Return whose token it is; None where it is unknown or has ended."""
-        with self._database.looking() as db:
-            row = db.execute(_SESSIONS, {"tokens": [_digest(token)], "named": True}).first()
-        dead = row is None or row.disabled or row.expires <= moment(now)
-        return None if dead or row is None else _user(row)
+        return self.sessions([token], now, named=True)[0][0]
 
     def lengthen(self, token: str, until: datetime) -> None:
         """Let a session last until then; one that has ended meanwhile stays ended."""

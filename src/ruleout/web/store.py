@@ -355,7 +355,8 @@ def grow_project(
 ) -> Grown:
     """Add what is new, inside one transaction; what was asked and answered stays as it is."""
     _check_growth(before, settings)
-    there = db.execute(select(items).order_by(items.c.position)).all()
+    columns = items.c.id, items.c.name, items.c.kind, items.c.sha256, items.c.gold
+    there = db.execute(select(*columns)).all()
     known = {unicodedata.normalize("NFC", row.name): row for row in there}
     fresh, tests = [], []
     for one in given:
@@ -425,14 +426,12 @@ def _read_settings(row: Row[Any] | None) -> tuple[int, Settings, Proposer]:
 
 def _check_growth(before: Settings, settings: Settings) -> None:
     _check_settings(settings)
-    k = len(before.classes)
-    if settings.classes[:k] != before.classes or settings.rounds < before.rounds:
-        problem = f"the project has {k} classes and {before.rounds} round(s)"
-        raise StoreError(problem, "add classes at the end of the list, and rounds; take none away")
-    same = replace(settings, classes=before.classes, rounds=before.rounds, grown=before.grown)
-    if replace(same, gold_rate=before.gold_rate) != before:
-        remedy = "make a new project for other questions"
-        raise StoreError("only classes, rounds and the gold rate can change", remedy)
+    k, rounds, rate = len(before.classes), before.rounds, before.gold_rate
+    same = replace(settings, classes=settings.classes[:k], rounds=rounds, gold_rate=rate)
+    if replace(same, grown=before.grown) != before or settings.rounds < rounds:
+        problem = f"the project asks about {k} classes in {rounds} round(s)"
+        remedy = "add classes at the end of the list, or rounds; else make a new project"
+        raise StoreError(problem, remedy)
 
 
 def _check_settings(one: Settings) -> None:

@@ -14,10 +14,7 @@ from ruleout.web.service.problems import LOG, ProblemError, cause, one_line
 _WEB = Path(__file__).parent.parent
 TEMPLATES = _WEB / "pages"
 
-_TYPES = {
-    ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png",
-    ".ico": "image/x-icon", ".woff2": "font/woff2", ".webmanifest": "application/manifest+json",
-}  # fmt: skip
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADINGS = {
     401: "Please log in",
     403: "Not allowed",

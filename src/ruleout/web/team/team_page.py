@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -123,7 +123,7 @@ class TeamView:
     agreement: Agreement
     growth: Markup | None
     clashes: tuple[ClashView, ...]
-    decided: tuple[DecidedView, ...]
+    decided: tuple[Decided, ...]
     classes: tuple[str, ...]
     knowledge: KnowledgeView
     draws: Uniformity | None
@@ -358,18 +358,13 @@ _LONGEST = 400  # characters of an item
 _WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
 
 
-class DecidedView(NamedTuple):
-    """What was decided about an item, with its name, that of the class, and that of the lead."""
-
-    made: Decision
-    item: Name
-    which: Name | None
-    by: Name
+#: What was decided about an item, its name, that of the class, and that of the lead.
+Decided: TypeAlias = tuple[Decision, Name, Name | None, Name]
 
 
-def _decided(one: Decision, classes: tuple[str, ...]) -> DecidedView:
+def _decided(one: Decision, classes: tuple[str, ...]) -> Decided:
     which = None if one.which is None else named(classes[one.which], 24)
-    return DecidedView(one, named(one.item, 60), which, named(one.by))
+    return one, named(one.item, 60), which, named(one.by)
 
 
 def _clashes(store: Store, found: Sequence[Contradiction]) -> tuple[ClashView, ...]:
