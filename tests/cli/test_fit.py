@@ -51,15 +51,16 @@ def test_a_grid_is_searched_unless_there_is_none(
     assert lines[-1] == "training the choice on all rows: epoch 2 of 2"
 
 
-def test_the_default_is_quick_and_the_card_says_so(data: Path) -> None:
+def test_the_default_is_small_and_the_card_says_so(data: Path) -> None:
     out = data.with_name("model")
     result = run("fit", data, "--out", out, *ASK)
     assert "Epochs: 500." in result.stdout
     card = json.loads((out / "card.json").read_text())
-    assert (card["config"]["grid"], card["config"]["epochs"]) == ("quick", None)
+    assert (card["config"]["grid"], card["config"]["epochs"]) == ("small", None)
     assert card["record"]["epochs"] == card["epochs"] == 500
+    assert card["record"]["held_out"] == 0.3
     pairs = list(zip(card["search"]["learning_rate"], card["search"]["weight_decay"], strict=True))
-    assert pairs == [(10.0**-r, d) for r in (1, 2, 3, 4) for d in (1e-2, 1e-5)]
+    assert pairs == [(10.0**-r, d) for r in (1, 2, 3, 4) for d in (1e-3, 1e-5)]
 
 
 def test_a_value_that_is_given_is_not_chosen(data: Path) -> None:
@@ -141,7 +142,7 @@ def test_warnings_are_notes(data: Path) -> None:
 BAD: list[tuple[str, list[str], int, str]] = [
     ("neither sets nor labels", [], 2, "--excluded or --label"),
     ("both", ["--excluded", "not", "--label", "is"], 2, "--excluded or --label"),
-    ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is neither quick, paper nor none"),
+    ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is neither small, paper nor none"),
     ("hidden", [*ASK, "--hidden", "a"], 2, "'a' is not a list of widths"),
     (
         "column",

@@ -47,10 +47,29 @@ def test_the_default_takes_at_least_2000_steps_and_100_epochs() -> None:
     assert RuleOutClassifier()._epochs(2560) == 200
     assert RuleOutClassifier()._epochs(60_000) == 100
     assert RuleOutClassifier(epochs=7)._epochs(30) == 7
-    assert RuleOutClassifier(grid="quick")._epochs(30) == 500
-    assert RuleOutClassifier(grid="quick")._epochs(60_000) == 100
+    assert RuleOutClassifier(grid="small")._epochs(30) == 500
+    assert RuleOutClassifier(grid="small")._epochs(60_000) == 100
     assert RuleOutClassifier(grid="paper")._epochs(30) == 2000
     assert RuleOutClassifier(grid={"batch_size": [8, 128]})._epochs(1280) == 200
+
+
+@pytest.mark.parametrize(
+    ("told", "n", "share"),
+    [
+        ({"grid": "small"}, 100, 0.3),
+        ({"grid": "small"}, 5000, 0.2),
+        ({"grid": "small"}, 60_000, 0.1),
+        ({"grid": "small", "validation_fraction": 0.1}, 100, 0.1),
+        ({"grid": "paper"}, 100, 0.1),
+        ({"early_stopping": True}, 100, 0.1),
+    ],
+)
+def test_of_few_rows_the_small_grid_holds_out_more(
+    told: dict[str, Any], n: int, share: float
+) -> None:
+    choosing = RuleOutClassifier(**told)._choosing(n)
+    assert choosing is not None
+    assert choosing["share"] == share
 
 
 def test_progress_is_told_stage_by_stage() -> None:

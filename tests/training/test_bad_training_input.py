@@ -45,7 +45,7 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("precision", lambda: fit_grid(X, SETS, precision="float16"), "unknown precision 'float16'; did you mean 'float64'?"),
     ("tf32", lambda: fit_grid(X, SETS, precision="tf32"), "tf32 needs a CUDA device; use precision='float32' on a CPU"),
     ("device", lambda: fit_grid(X, SETS, device="gpu"), "unknown device 'gpu'; say 'cpu' or 'cuda'"),
-    ("grid", lambda: fit_grid(X, SETS, grid="papers"), "unknown grid 'papers'; say 'paper', 'small' or 'quick', or give lists of values"),
+    ("grid", lambda: fit_grid(X, SETS, grid="papers"), "unknown grid 'papers'; say 'paper' or 'small', or give lists of values"),
     ("empty grid", lambda: fit_grid(X, SETS, grid={"learning_rate": []}), "the grid has no value for 'learning_rate'; give at least one"),
     ("no grid", lambda: fit_grid(X, SETS, grid=[]), "the grid holds no configuration; give at least one value for each name"),
     ("rate", lambda: fit_grid(X, SETS, grid={"learning_rate": -1}), "learning_rate must be a number, zero or above, not -1"),

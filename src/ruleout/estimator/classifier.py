@@ -59,7 +59,7 @@ Array = NDArray[np.float64]
 #: Called with what is being trained, epochs done, and epochs in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-_EPOCHS, _STEPS, _QUICK_STEPS = 100, 2000, 500
+_EPOCHS, _STEPS, _FEW_STEPS = 100, 2000, 500
 
 
 class Judged(NamedTuple):
@@ -119,9 +119,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Of the training: ``"adam"`` (weight decay inside the gradient), ``"adamw"`` or ``"sgd"``.
     epochs
         Passes over the rows. None: 100, or more where rows are few, as many as make 2,000 steps, or
-        500 with ``grid="quick"``.
+        500 with ``grid="small"``.
     grid
-        Configurations to choose from: ``"quick"`` (8, of which some learn fast), ``"paper"`` (36),
+        Configurations to choose from: ``"small"`` (8, of which some learn fast), ``"paper"`` (36),
         a dictionary of lists, or a list of dictionaries, of ``learning_rate``, ``weight_decay``,
         ``batch_size``, options of the model (``model.hidden``) and of the loss. All are trained on
         most rows, the others choose one by `criterion` *from their sets alone*, and the choice is
@@ -132,7 +132,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     rule
         ``"best"`` or ``"one-standard-error"``; see :func:`ruleout.selection.choose`.
     validation_fraction
-        The share of rows held out to choose on; they count alike whatever their weight.
+        The share of rows held out to choose on; they count alike whatever their weight. None: a
+        tenth; with ``grid="small"`` 1,000 rows, at least a tenth and at most three tenths.
     early_stopping, patience
         Also choose the number of epochs: a configuration stops after `patience` epochs without a
         better criterion on the rows held out, then the model is trained on all rows for as many
@@ -207,7 +208,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         grid: Any = None,
         criterion: Any = "accuracy",
         rule: str = "best",
-        validation_fraction: float = 0.1,
+        validation_fraction: float | None = None,
         early_stopping: bool = False,
         patience: int = 10,
         classes: Any = None,
@@ -293,7 +294,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options["epochs"] = self._epochs(len(data.sets))
         seed = _seed(self.random_state)
         options |= {"grid": self._grid(), "seed": seed}
-        choosing = self._choosing()
+        choosing = self._choosing(len(data.sets))
         if expect is not None:
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             expect(1.25 * seconds if choosing else seconds)  # judging, and training the choice
@@ -311,8 +312,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.classes_ = data.classes
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
-        if found is not None:
+        if found is not None and choosing:
             self._keep_search(found)
+            self.record_["held_out"] = choosing["share"]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -492,17 +494,21 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             options = told["model_options"]
         return options
 
+    @property
+    def _small(self) -> bool:
+        return isinstance(self.grid, str) and self.grid == "small"
+
     def _epochs(self, n: int) -> int:
         """Return 100, or more where rows are few.
 
         Adam moves a weight by at most about the learning rate in a step, so a small table needs
         many epochs: at a rate of 1e-3 iris from one ruled-out class per row has a test accuracy of
-        0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits). The quick
+        0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits). The small
         grid holds rates of 0.1 and 0.01, for which 500 are enough.
         """
         if self.epochs is not None:
             return _whole("epochs", self.epochs)
-        steps = _QUICK_STEPS if isinstance(self.grid, str) and self.grid == "quick" else _STEPS
+        steps = _FEW_STEPS if self._small else _STEPS
         sizes = [one.get("batch_size", self.batch_size) for one in self._grid()]
         per_epoch = -(-n // max(_whole("batch_size", size) for size in sizes))
         return max(_EPOCHS, -(-steps // per_epoch))
@@ -528,11 +534,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             return configurations([{**base, **one} for one in grid])
         raise InputError(f"grid is {brief(grid)}", "name one, or give a dictionary of lists")
 
-    def _choosing(self) -> dict[str, Any] | None:
+    def _choosing(self, n: int) -> dict[str, Any] | None:
         """Return how rows held out choose, or None where there is nothing to choose."""
         if self.grid is None and not self.early_stopping:
             return None
         share, rule = self.validation_fraction, self.rule
+        if share is None:
+            share = min(0.3, max(0.1, 1000 / n)) if self._small else 0.1
         if not isinstance(share, (int, float)) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)

@@ -6,7 +6,6 @@ import gc
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -230,7 +229,8 @@ def fit_grid(
 
 def _fit_parts(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
     """Train what cannot be stacked one after another; `told` is all that `fit_grid` was."""
-    found, parts = [], split_grid(grid, told["batch_size"], told["model_options"])
+    parts = split_grid(grid, told["batch_size"], told["model_options"])
+    found, tell = [], told["progress"]
     if len(parts) > 1 and told["start"] is not None:
         raise ValueError("start goes on with one batch size and one model; the grid asks for more")
     shape = tuple(told["shape"] or check_features(told["x"]).shape[1:])
@@ -239,14 +239,10 @@ def _fit_parts(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
     for place, (places, own) in enumerate(parts):
         if told["checkpoint"] is not None:
             own["checkpoint"] = Path(told["checkpoint"]) / f"part-{place}"
-        if told["progress"] is not None:
-            own["progress"] = partial(_part, told["progress"], place, len(parts))
+        if tell is not None:
+            own["progress"] = lambda n, of, past=place: tell(past * of + n, len(parts) * of)
         found.append((places, fit_grid(**{**told, **own})))
     return merge(grid, found)
-
-
-def _part(progress: Progress, place: int, parts: int, done: int, total: int) -> None:
-    progress(place * total + done, parts * total)
 
 
 def _train(

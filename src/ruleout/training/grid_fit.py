@@ -60,8 +60,7 @@ class GridFit:
     #: what another fit needs to go on from this one; None with `stopping` or ``moments=False``,
     #: and where models differ in their batch size or options
     state: State | None = None
-    #: ``[T, C]``: what makes each model, where models differ in their batch size or options; where
-    #: their weights differ in shape, `weights` is empty
+    #: ``[T, C]``: what makes each model, where they differ so; then `weights` is empty
     apart: NDArray[np.object_] | None = None
 
     @property
@@ -140,18 +139,13 @@ def merge(grid: list[Configuration], parts: Sequence[tuple[list[int], GridFit]])
             return {n: np.concatenate([one[n] for one in values], 1)[:, order] for n in values[0]}
         return np.concatenate(values, 1)[:, order]
 
-    shapes = [{n: w.shape[2:] for n, w in fit.weights.items()} for fit in fits]
-    alike = all(one == shapes[0] for one in shapes)
-    joined = {
-        n: torch.cat([fit.weights[n] for fit in fits], 1)[:, order] for n in shapes[0] if alike
-    }
     apart = np.empty((first.shape[0], len(grid)), object)
     for own, fit in parts:
         for (trial, here), _ in np.ndenumerate(fit.diverged):
             apart[trial, own[here]] = partial(fit.module, trial, here)
     names = ("history", "errors", "diverged", "stopped")
     return replace(
-        first, configurations=grid, weights=joined, record=record, state=None, apart=apart,
+        first, configurations=grid, weights={}, record=record, state=None, apart=apart,
         **{name: whole(name) for name in names},
     )  # fmt: skip
 

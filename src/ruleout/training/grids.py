@@ -28,13 +28,7 @@ SMALL_GRID: Mapping[str, tuple[float, ...]] = {
     "weight_decay": (1e-3, 1e-5),
 }
 
-#: Eight with more decay, which few rows need: the default of ``ruleout fit``.
-QUICK_GRID: Mapping[str, tuple[float, ...]] = {
-    "learning_rate": (1e-1, 1e-2, 1e-3, 1e-4),
-    "weight_decay": (1e-2, 1e-5),
-}
-
-_NAMED = {"paper": PAPER_GRID, "small": SMALL_GRID, "quick": QUICK_GRID}
+_NAMED = {"paper": PAPER_GRID, "small": SMALL_GRID}
 _DEFAULTS = {"learning_rate": 1e-3, "weight_decay": 1e-5}
 _SHORT = {"lr": "learning_rate", "eta": "learning_rate", "wd": "weight_decay", "l2": "weight_decay"}
 _MODEL = "model."  # what options of the model begin with
@@ -44,10 +38,10 @@ _FAR = 100.0  # no learning rate above this one trains anything
 def configurations(grid: Grid | None) -> list[Configuration]:
     """Return every configuration of a grid.
 
-    A grid is ``"paper"``, ``"small"``, ``"quick"``, a dictionary of values or lists of values (all
-    combinations are taken, the last name running fastest), a list of configurations, or None for
-    the defaults: learning rate 1e-3, weight decay 1e-5. A grid can also set ``batch_size``, options
-    of the model, such as ``model.hidden``, and options of the loss, such as ``q`` of GCE.
+    A grid is ``"paper"``, ``"small"``, a dictionary of values or lists of values (all combinations
+    are taken, the last name running fastest), a list of configurations, or None for the defaults:
+    learning rate 1e-3, weight decay 1e-5. A grid can also set ``batch_size``, options of the model,
+    such as ``model.hidden``, and options of the loss, such as ``q`` of GCE.
 
     >>> configurations({"learning_rate": [0.1, 0.01], "weight_decay": 0})
     [{'learning_rate': 0.1, 'weight_decay': 0.0}, {'learning_rate': 0.01, 'weight_decay': 0.0}]
@@ -70,7 +64,7 @@ def configurations(grid: Grid | None) -> list[Configuration]:
 def named_grid(grid: Grid) -> Any:
     """Return the values of a grid that is named; any other as it is."""
     if isinstance(grid, str) and grid not in _NAMED:
-        say = "say 'paper', 'small' or 'quick', or give lists of values"
+        say = "say 'paper' or 'small', or give lists of values"
         raise ValueError(f"unknown grid {brief(grid)}; {say}")
     return _NAMED[grid] if isinstance(grid, str) else grid
 

@@ -56,17 +56,7 @@ class EpochEnd:
     stopped: bool = False
 
     def stop(self) -> None:
-        """Train these models no further: they keep the weights of now, or with `stopping` the best.
-
-        >>> import ruleout as ro
-        >>> x, y = ro.datasets.load("digits").train
-        >>> def enough(end: EpochEnd) -> None:
-        ...     if end.history["loss"][..., -1].max() < 1.5:
-        ...         end.stop()
-        >>> fit = ro.fit_grid(x, ro.draw(y, classes=10, seed=0), callback=enough)
-        >>> int(fit.stopped[0, 0]) < 250
-        True
-        """
+        """Train these models no further; they keep these weights, or the best with `stopping`."""
         self.stopped = True
 
 
