@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 import typer
 
@@ -265,55 +265,107 @@ def watching(
 Command: TypeAlias = Callable[..., None]
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 @dataclass(frozen=True)
 class Source:
     """A table, a folder of images or a labelling project, as the options of a command name it."""
 
-    data: options.DataOrProject
-    excluded: options.Excluded = None
-    candidates: options.Candidates = None
-    label: options.Label = None
-    features: options.Features = None
-    ignore: options.Ignore = None
-    text: options.Text = None
-    weight: options.Weight = None
-    group: options.Group = None
-    classes: options.ClassList = None
-    labels_file: options.LabelsFile = None
-    separator: options.Separator = None
-    size: options.Size = None
-    unlabelled: options.Unlabelled = False
-    skip_bad_rows: options.SkipBadRows = False
-    how: options.How = None
-    features_from: options.FeaturesFrom = None
+    data: Path
+    excluded: Annotated[
+        str | None,
+        "COLUMN",
+        "The column of what was ruled out: class names separated by |, or lists.",
+    ] = None
+    candidates: Annotated[
+        str | None, "COLUMN", "Instead of --excluded: the column of what each row may still be."
+    ] = None
+    label: Annotated[str | None, "COLUMN", "The column of the true labels."] = None
+    features: Annotated[
+        list[str] | None,
+        "A,B,…",
+        "Exactly these columns are features. By default all that hold numbers.",
+    ] = None
+    ignore: Annotated[list[str] | None, "A,B,…", "These columns are not features."] = None
+    text: Annotated[
+        list[str] | None,
+        "A,B,…",
+        "Columns of text: the tf-idf of their 2,000 most frequent words are features.",
+    ] = None
+    weight: Annotated[str | None, "COLUMN", "The column of what each row weighs."] = None
+    group: Annotated[
+        str | None,
+        "COLUMN",
+        "The column of what each row belongs to, such as a patient: rows of one group are held out "
+        "together, or not at all.",
+    ] = None
+    classes: Annotated[
+        str | None,
+        "A,B,…",
+        "All class names, their number, or a text file with one name per line. By default those in "
+        "the data.",
+    ] = None
+    labels_file: Annotated[
+        Path | None,
+        "FILE",
+        "For a folder of images: the table whose column 'file' names them. By default labels.csv "
+        "in the folder.",
+    ] = None
+    separator: Annotated[
+        str | None,
+        "CHARACTER",
+        "What separates the cells of CSV and TSV files; a tab is written tab. By default the file "
+        "shows it.",
+    ] = None
+    size: Annotated[str | None, "HxW", "Resize images to this height and width."] = None
+    unlabelled: Annotated[bool, None, "Accept rows that rule nothing out."] = False
+    skip_bad_rows: Annotated[
+        bool, None, "Leave out rows that cannot be used, and say how many and why."
+    ] = False
+    how: Annotated[
+        str | None,
+        "intersection|answers|no",
+        "For a labelling project: learn from what all answers leave possible (the default), from "
+        'every yes and no by the unbiased risk, or from "no" alone as in the paper.',
+    ] = None
+    features_from: Annotated[
+        Path | None,
+        "FILE",
+        "For a labelling project: take features from this table, whose column 'item' names the "
+        "items, instead of from images or cells.",
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
-        kind, wrong = "labelling projects", self._of("how", "features_from")
+        kind, wrong = "labelling projects", ["how", "features_from"]
         if self.project:
             kind = "tables and image folders"
             kept = ("excluded", "candidates", "label", "features", "ignore", "text", "size")
-            wrong = self._of(*(name for name in options.LEARNING if name not in kept))
-        for option, value in wrong.items():
-            if value:
-                raise typer.BadParameter(f"this is for {kind}; leave it out", param_hint=option)
+            wrong = [name for name in options.LEARNING if name not in kept]
+        for name in wrong:
+            if getattr(self, name):
+                say = f"this is for {kind}; leave it out"
+                raise typer.BadParameter(say, param_hint=_flag(name))
 
     @classmethod
-    def from_options(cls, *names: str, **kinds: Any) -> Callable[[Command], Command]:
-        """Give a command DATA and these options of a source, which it gets as its `source`.
-
-        `kinds` says which of them look otherwise there.
-        """
+    def from_options(
+        cls, *names: str, data: Any = options.DataOrProject
+    ) -> Callable[[Command], Command]:
+        """Give a command DATA and these options of a source, which it gets as its `source`."""
 
         def decorate(command: Command) -> Command:
             own = dict(signature(command, eval_str=True).parameters)
-            known, place = get_type_hints(cls, include_extras=True) | kinds, [*own].index("source")
+            place, kinds = [*own].index("source"), get_type_hints(cls, include_extras=True)
             del own["source"]
             shown = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own.values()]
-            for name in reversed(("data", *names)):
-                told: Any = {"default": getattr(cls, name, Parameter.empty)}
-                told["annotation"] = known[name]
-                shown.insert(place, Parameter(name, Parameter.KEYWORD_ONLY, **told))
+            shown.insert(place, Parameter("data", Parameter.KEYWORD_ONLY, annotation=data))
+            for name in reversed(names):
+                kind, metavar, text = get_args(kinds[name])
+                asked = typer.Option(getattr(cls, name), _flag(name), metavar=metavar, help=text)
+                told: Any = {"annotation": kind, "default": asked}
+                shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **told))
 
             @wraps(command)
             def call(**given: Any) -> None:
@@ -324,9 +376,6 @@ class Source:
             return call
 
         return decorate
-
-    def _of(self, *names: str) -> dict[str, Any]:
-        return {f"--{name.replace('_', '-')}": getattr(self, name) for name in names}
 
     @property
     def project(self) -> bool:
@@ -353,6 +402,21 @@ class Source:
             problem = "name the column of what was ruled out, or of candidates"
             raise typer.BadParameter(problem, param_hint="--excluded")
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the options ask of ``read_table``."""
+        told = {name: getattr(self, name) for name in options.LEARNING}
+        return told | self._columns | {"classes": parse_classes(self.classes)}
+
+    @property
+    def _columns(self) -> dict[str, Any]:
+        return {
+            "features": parse_names(self.features) if self.features else None,
+            "ignore": parse_names(self.ignore or ()),
+            "text": parse_names(self.text or ()),
+            "size": parse_size(self.size),
+        }
+
     def table(self, **more: Any) -> Table:
         """Read a table or images at once, and print the notes; `more` goes to ``read_table``."""
         return next(self.batches(wide=None, **more))
@@ -361,27 +425,7 @@ class Source:
         """Read a table or images a batch of rows at a time, and print the notes in the end."""
         from ruleout.datasets import read_batches  # late: numpy is enough for --help
 
-        told: dict[str, Any] = {
-            "features": parse_names(self.features) if self.features else None,
-            "classes": parse_classes(self.classes),
-            "size": parse_size(self.size),
-        }
-        found = read_batches(
-            self.data,
-            excluded=self.excluded,
-            candidates=self.candidates,
-            label=self.label,
-            ignore=parse_names(self.ignore or ()),
-            text=parse_names(self.text or ()),
-            weight=self.weight,
-            group=self.group,
-            labels_file=self.labels_file,
-            separator=self.separator,
-            unlabelled=self.unlabelled,
-            skip_bad_rows=self.skip_bad_rows,
-            **(told | more),
-        )
-        for table in found:
+        for table in read_batches(self.data, **(self.asked | more)):
             tell(table.notes)
             yield table
 
@@ -402,15 +446,8 @@ class Source:
         from ruleout.web.project import Project
 
         with Project.open(self.data) as project:
-            found = read_lesson(
-                project,
-                self.how or USUAL,  # type: ignore[arg-type]  # checked there
-                self.features_from,
-                features=parse_names(self.features) if self.features else None,
-                ignore=parse_names(self.ignore or ()),
-                text=parse_names(self.text or ()),
-                size=parse_size(self.size),
-            )
+            how: Any = self.how or USUAL  # checked there
+            found = read_lesson(project, how, self.features_from, **self._columns)
         tell(found.notes)
         return found.table, found.target, found.weight
 
@@ -437,11 +474,8 @@ class Source:
         from ruleout.learning import read_review
         from ruleout.web.project import Project
 
-        told.setdefault("features", parse_names(self.features) if self.features else None)
         with Project.open(self.data) as project:
-            found = read_review(
-                project, self.features_from, ignore=parse_names(self.ignore or ()), **told
-            )
+            found = read_review(project, self.features_from, **(self._columns | told))
             known_target(found.sets, clf.classes_)  # raises for other classes
         tell(found.table.notes)
         return clf, iter([found.table]), found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, parse_classes, tell
+from ruleout.cli.common import Source, friendly, tell
 
 
 @friendly()
@@ -40,15 +40,8 @@ def draw(
     from ruleout.datasets.tables import Request, redraw
 
     source = source.need_column("--label", given=source.label is not None)
-    ask = Request(
-        label=source.label,
-        classes=parse_classes(source.classes),
-        labels_file=source.labels_file,
-        separator=source.separator,
-    )
-    sets, notes = redraw(
-        source.data, out, ask, law=_law(law), seed=seed, keep_label=keep_label, sets_only=sets_only
-    )
+    told: Any = {"seed": seed, "keep_label": keep_label, "sets_only": sets_only}
+    sets, notes = redraw(source.data, out, Request(**source.asked), law=_law(law), **told)
     tell(notes)
     typer.echo(f"{sets!r}\nWritten: {out}")
 

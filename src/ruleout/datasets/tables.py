@@ -59,52 +59,24 @@ _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Table:
-    """Rows of a user's data, in memory.
+    """Rows of a user's data, in memory."""
 
-    Parameters
-    ----------
-    x
-        float32 ``[n, d]``, one flattened row per example, every value finite.
-    shape
-        What a row is before flattening: ``(d,)``, or ``(channels, height, width)``.
-    features
-        The name of each column of `x`; empty for images.
-    sets
-        What was ruled out; None where nobody asked.
-    labels
-        The true label of each row, as class names; None where nobody asked.
-    classes
-        The class names; None without sets and labels.
-    row_names
-        The file name of each image, or what the column of names holds, else None.
-    weight
-        What each row weighs in training, as a column says; for a folder of images also how likely
-        it is right, from 0 to 1, where the label file has a column ``weight``.
-    groups
-        The number of the group of each row; None where nobody asked.
-    source
-        The file or folder.
-    sha256
-        Of the bytes read.
-    reading
-        How it was read, as plain JSON: ``read_table(other, reading=...)`` does the same again.
-    notes
-        Sentences that a user should see once.
-    """
-
-    x: NDArray[np.float32]
-    shape: tuple[int, ...]
-    features: tuple[str, ...]
-    sets: LabelSets | None = None
-    labels: NDArray[Any] | None = None
-    classes: tuple[ClassName, ...] | None = None
-    row_names: tuple[str, ...] | None = None
+    x: NDArray[np.float32]  #: ``[n, d]``, one flattened row per example, every value finite
+    shape: tuple[int, ...]  #: of a row before it is flat: ``(channels, height, width)`` or ``(d,)``
+    features: tuple[str, ...]  #: the name of each column of `x`; empty for images
+    sets: LabelSets | None = None  #: what was ruled out; None where nobody asked
+    labels: NDArray[Any] | None = None  #: the true labels, as class names; None: nobody asked
+    classes: tuple[ClassName, ...] | None = None  #: the class names; None without sets and labels
+    row_names: tuple[str, ...] | None = None  #: files of images, or what a column of names holds
+    #: what each row weighs in training, as a column says; for a folder of images also how likely it
+    #: is right, from 0 to 1, where the label file has a column ``weight``
     weight: NDArray[np.float64] | None = None
-    groups: NDArray[np.intp] | None = None
-    source: Path
-    sha256: str
+    groups: NDArray[np.intp] | None = None  #: the number of each row's group; None: nobody asked
+    source: Path  #: the file or folder
+    sha256: str  #: of the bytes read
+    #: how it was read, as plain JSON: ``read_table(other, reading=...)`` does the same again
     reading: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: sentences that a user should see once
 
     def __len__(self) -> int:
         return len(self.x)
