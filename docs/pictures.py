@@ -24,12 +24,12 @@ HERE = Path(__file__).parent
 PAGE = HERE / "tutorial.md"
 PICTURES = HERE / "_static" / "tutorial"
 REPORTS = ("report", "report-below")
-_BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.M | re.S)
+_BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", re.M | re.S)
 
 
-def follow(folder: Path, page: Path = PAGE) -> Iterator[tuple[str, str]]:
-    """Do what a page says, block by block; yield each command and what it prints."""
-    for kind, code in _BLOCK.findall(page.read_text(encoding="utf-8")):
+def follow(folder: Path, page: Path = PAGE) -> Iterator[tuple[str, str, str]]:
+    """Do what a page says; yield each command, what it prints, and what the page says it does."""
+    for kind, code, said in _BLOCK.findall(page.read_text(encoding="utf-8")):
         lines = [code] if kind == "python" else code.replace("\\\n", "").splitlines()
         for line in lines:
             words = ["-c", line] if kind == "python" else ["-m", *shlex.split(line)]
@@ -38,7 +38,7 @@ def follow(folder: Path, page: Path = PAGE) -> Iterator[tuple[str, str]]:
             )
             if done.returncode:
                 raise RuntimeError(f"{line}\n{done.stdout}{done.stderr}")
-            yield line, done.stdout
+            yield line, done.stdout, said if line == lines[-1] else ""
 
 
 # ---------------------------------------------------------------------- drawn
@@ -161,7 +161,7 @@ def main() -> None:
     with TemporaryDirectory() as place:
         folder = Path(place, "tutorial")
         folder.mkdir()
-        for line, printed in follow(folder):
+        for line, printed, _ in follow(folder):
             if line.startswith("ruleout"):
                 print(f"$ {line}\n{printed}")
             if "label init" in line:  # in a copy: these answers are not true
