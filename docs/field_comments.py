@@ -6,11 +6,11 @@ shows that as the list of parameters, below what the class itself says.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from inspect import get_annotations
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.ext.autodoc import ALL
 from sphinx.pycode import ModuleAnalyzer
 
 
@@ -24,7 +24,7 @@ def described(kind: type) -> dict[str, str]:
 
 
 def _show(_app: Sphinx, what: str, _name: str, thing: Any, how: Any, lines: list[str]) -> None:
-    if what == "class" and how.get("members") is not ALL:  # else each field is shown by itself
+    if what == "class" and isinstance(how.get("members") or (), Collection):  # else all are shown
         found = described(thing)
         lines += ["", *(f":param {name}: {text}" for name, text in found.items())] if found else []
 
