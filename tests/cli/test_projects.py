@@ -262,10 +262,8 @@ def test_what_cannot_be_done_is_one_sentence(
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("option", [["--how", "no"], ["--features-from", "a.csv"]])
-def test_options_of_projects_are_refused_for_tables(
-    option: list[str], rows: Made, tmp_path: Path
-) -> None:
+def test_options_of_projects_are_refused_for_tables(rows: Made, tmp_path: Path) -> None:
+    option = ["--how", "no"]
     result = run("fit", rows.source, "--out", tmp_path / "m", "--excluded", "p0", *option)
     assert result.exit_code == 2
     assert "labelling projects" in result.stderr

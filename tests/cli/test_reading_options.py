@@ -167,3 +167,24 @@ def test_a_folder_of_other_classes_is_one_sentence(pictures: Path) -> None:
     result = run("evaluate", model, pictures)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "unknown class 'cow'" in result.stderr
+
+
+def test_features_of_a_table_may_lie_in_another_file(tmp_path: Path) -> None:
+    rows, features, model = (tmp_path / name for name in ("rows.csv", "vectors.npz", "model"))
+    lines = [
+        f"{place},{('dog', 'cat')[place % 2]},{('cat', 'dog')[place % 2]}" for place in range(20)
+    ]
+    rows.write_text("\n".join(["item,not,is", *lines]) + "\n")
+    order = np.arange(20)[::-1]
+    np.savez(features, x=np.stack([order % 2, order // 2], 1), item=order.astype(str))
+    told = ("--features-from", features)
+    quick = ("--grid", "none", "--learning-rate", "0.5", "--epochs", "100")
+    assert run("check", rows, "--excluded", "not", *told).exit_code == 0
+    result = run("fit", rows, "--out", model, "--excluded", "not", *told, *quick)
+    assert result.exit_code == 0, result.output
+    result = run("evaluate", model, rows, "--label", "is", *told, "--json")
+    assert json.loads(result.stdout)["labels"]["accuracy"]["estimate"] == 1.0
+    out = tmp_path / "out.csv"
+    assert run("predict", model, rows, *told, "--out", out).exit_code == 0
+    assert out.read_text().splitlines()[:2][0].startswith('"item","prediction"')
+    assert out.read_text().splitlines()[4].startswith('"3","dog"')

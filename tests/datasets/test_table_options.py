@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
@@ -223,3 +224,55 @@ def test_words_that_a_stranger_wrote_are_checked(tmp_path: Path, learned: Any) -
     reading = {"kind": "columns", "features": ["year"], "text": {"title": learned}}
     with pytest.raises(InputError, match="what the model knows about words is damaged"):
         read_table(path, reading=reading)
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> tuple[Path, Path]:
+    """Rows with a weight, a group and sets, and a file with the features of two of them."""
+    rows, features = tmp_path / "rows.csv", tmp_path / "features.parquet"
+    lines = ["item,note,w,who,not", "b,x,1,ann,cat", "c,y,2,bob,dog", "a,z,3,ann,cat"]
+    rows.write_text("\n".join(lines) + "\n")
+    pq.write_table(
+        pa.table({"v0": [1, 2, 9], "item": ["a", "b", "other"], "v1": [3, 4, 9]}), features
+    )
+    return rows, features
+
+
+def test_features_may_lie_in_another_file(joined: tuple[Path, Path]) -> None:
+    rows, features = joined
+    told: dict[str, Any] = {"excluded": "not", "weight": "w", "group": "who"}
+    table = read_table(rows, features_from=features, **told)
+    assert (table.features, table.shape, table.row_names) == (("v0", "v1"), (2,), ("b", "a"))
+    assert table.x.tolist() == [[2, 4], [1, 3]]
+    assert table.sets is not None
+    assert table.sets.to_lists() == [["cat"], ["cat"]]
+    assert table.weight is not None
+    assert table.weight.tolist() == [1, 3]
+    assert table.groups is not None
+    assert table.groups.tolist() == [0, 0]
+    assert f"1 of 3 rows are not in {features}: left out." in table.notes
+    again = read_table(rows, features_from=features, reading=table.reading)
+    assert again.x.tolist() == table.x.tolist()
+    turned = read_table(rows, features_from=features, features=["v1", "v0"])
+    assert turned.x.tolist() == [[4, 2], [3, 1]]
+
+
+def test_features_elsewhere_that_cannot_be_used(joined: tuple[Path, Path]) -> None:
+    rows, features = joined
+    other = features.with_name("other.csv")
+    for text, sentence in {
+        "item,v\nq,1\n": r"other\.csv: the column 'item' names none of the rows; name rows",
+        "id,v\nb,1\n": r"other\.csv: there is no column 'item'",
+        "item,v\nb,1\nb,2\n": r"other\.csv, line 3, column 'item': the name 'b' appears twice",
+        "item,v\nb,x\n": r"other\.csv, line 2, column 'v': 'x' is not a number",
+    }.items():
+        other.write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            read_table(rows, excluded="not", features_from=other)
+    with pytest.raises(InputError, match=r"none\.csv: there is no such file"):
+        read_table(rows, excluded="not", features_from=features.with_name("none.csv"))
+    with pytest.raises(InputError, match="a folder of images has its own features; give its label"):
+        read_table(rows.parent, excluded="not", features_from=features)
+    rows.write_text("id,not\nb,cat\n")
+    with pytest.raises(InputError, match=r"rows\.csv: there is no column 'item'"):
+        read_table(rows, excluded="not", features_from=features)

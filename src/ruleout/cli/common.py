@@ -333,16 +333,16 @@ class Source:
     features_from: Annotated[
         Path | None,
         "FILE",
-        "For a labelling project: take features from this table, whose column 'item' names the "
-        "items, instead of from images or cells.",
+        "Take features from this table, whose column 'item' names the items of a labelling project "
+        "or the rows of a table that has such a column, too.",
     ] = None
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
-        kind, wrong = "labelling projects", ["how", "features_from"]
+        kind, wrong = "labelling projects", ["how"]
         if self.project:
             kind = "tables and image folders"
-            kept = ("excluded", "candidates", "label", "features", "ignore", "text", "size")
+            kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
         for name in wrong:
             if getattr(self, name):
@@ -382,6 +382,11 @@ class Source:
         """Whether it is a project; whoever names a column means a folder of images."""
         found = (self.data.expanduser() / "project.json").is_file()
         return found and not (self.excluded or self.candidates or self.label)
+
+    @property
+    def row_name(self) -> str:
+        """What a column of the names of rows is called."""
+        return "item" if self.project or self.features_from else "file"
 
     def need_column(self, options: str, given: bool) -> Source:
         """Raise where no column was `given` and folders do not name the classes of images."""

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @friendly()
-@Source.from_options(
-    "label", *options.SETS, *options.COLUMNS, "unlabelled", "skip_bad_rows", "features_from"
-)
+@Source.from_options("label", *options.SETS, *options.COLUMNS, "unlabelled", "skip_bad_rows")
 def evaluate(
     model: options.Model,
     source: Source,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @friendly()
-@Source.from_options(*options.LEARNING, "how", "features_from")
+@Source.from_options(*options.LEARNING, "how")
 def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     source: Source,

@@ -31,7 +31,7 @@ _SHOWN = 10  # rows that are printed
 
 
 @friendly()
-@Source.from_options(*options.COLUMNS, "features_from")
+@Source.from_options(*options.COLUMNS)
 def predict(
     model: options.Model,
     source: Source,
@@ -46,7 +46,7 @@ def predict(
     Rows are read as they were for training: the same columns, the same image size.
     """
     _check_out(out, source.data)
-    clf, tables, items = source.with_model(model, device)
+    clf, tables, _ = source.with_model(model, device)
 
     def predicted() -> Iterator[Answer]:
         for table in tables:
@@ -56,11 +56,11 @@ def predict(
                 columns |= {f"p({name})": found[:, at] for at, name in enumerate(clf.classes_)}
             yield table, columns
 
-    _answer(predicted(), out, "file" if items is None else "item")
+    _answer(predicted(), out, source.row_name)
 
 
 @friendly()
-@Source.from_options(*options.SETS, *options.COLUMNS, "unlabelled", "features_from")
+@Source.from_options(*options.SETS, *options.COLUMNS, "unlabelled")
 def resolve(
     model: options.Model,
     source: Source,
@@ -97,7 +97,7 @@ def resolve(
             columns = {"resolved": found.labels, "probability": found.probability}
             yield table, columns | {"before": found.before, "candidates": left}
 
-    _answer(resolved(), out, "file" if items is None else "item")
+    _answer(resolved(), out, source.row_name)
     if out is not None:
         typer.echo(f"{sure:,} of {rows:,} rows at 0.95 or above; {alone:,} had one class left.")
 

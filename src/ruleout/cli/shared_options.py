@@ -7,7 +7,7 @@ import typer
 
 #: Options that say what data are, as several commands have them together.
 SETS = ("excluded", "candidates")
-COLUMNS = ("features", "ignore", "labels_file", "separator")
+COLUMNS = ("features", "ignore", "features_from", "labels_file", "separator")
 LEARNING = (
     *(*SETS, "label", *COLUMNS, "text", "weight", "group"),
     *("classes", "size", "unlabelled", "skip_bad_rows"),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ruleout.labels.files import Cells, Columns
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
+KEY = "item"  # the column that names the rows in a file of features
 FILE = "file"  # the column of a label file that names the images
 FOLDER = "folder"  # the label of images that lie in folders of their class, without a label file
 WEIGHT = "weight"  # the column of a label file that says how likely each row is right
@@ -105,6 +106,7 @@ def read_table(
     text: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
+    features_from: str | Path | None = None,
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
     separator: str | None = None,
@@ -138,6 +140,9 @@ def read_table(
         Columns of text: each becomes up to 2,000 features, the tf-idf of its most frequent words.
     weight, group
         The columns (in NPZ the arrays) of what each row weighs, and of what it belongs to.
+    features_from
+        Another table that has the features, such as an embedding. A column ``item`` of both names
+        the rows; those that the other does not have are left out, and a note says so.
     classes
         The class names, or their number. By default the list in the file; a file without one gets
         the sorted names seen in it, and :attr:`Table.notes` says so.
@@ -253,6 +258,7 @@ class Request:
     text: Sequence[str] = ()
     weight: str | None = None
     group: str | None = None
+    features_from: str | Path | None = None
     classes: Classes | None = None
     labels_file: str | Path | None = None
     separator: str | None = None
@@ -370,6 +376,9 @@ def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table
     path = ask.separated(path)
     with reporting(path):
         ask.check()
+        if ask.features_from is not None:
+            yield _with_features(path, ask, Path(ask.features_from).expanduser())
+            return
         if path.is_dir():
             from ruleout.datasets.image_folders import read_folder
 
@@ -574,6 +583,31 @@ def _joined(tables: list[Table], rows: slice = slice(None)) -> Table:
             parts = [(LabelSets.concatenate if name == "sets" else np.concatenate)(parts)]
         held[name] = None if parts[0] is None else parts[0][rows]
     return replace(tables[0], **held)
+
+
+def _with_features(path: Path, ask: Request, file: Path) -> Table:
+    """Read rows without features, and theirs from another file, where that has them."""
+    if path.is_dir():
+        remedy = f"give its label file in its place, with a column {KEY!r}"
+        raise DataError("a folder of images has its own features", remedy)
+    both: Any = {"names": KEY, "features_from": None}
+    own: Any = {"features": (), "ignore": (), "text": (), "reading": None}
+    rows = read(path, replace(ask, **own, **both))
+    found = read(file, Request(names=KEY, **{name: getattr(ask, name) for name in own}))
+    place = {name: row for row, name in enumerate(found.row_names or ())}
+    kept = [row for row, name in enumerate(rows.row_names or ()) if name in place]
+    if not kept:
+        remedy = f"name rows in {path.name} as there"
+        raise DataError(f"the column {KEY!r} names none of the rows", remedy, file=file)
+    notes = [*rows.notes, *found.notes]
+    if left := len(rows) - len(kept):
+        notes.append(f"{left:,} of {len(rows):,} rows are not in {file}: left out.")
+    names = [(rows.row_names or ())[row] for row in kept]
+    held = {name: getattr(rows, name) for name in ("sets", "labels", "weight", "groups")}
+    held = {name: column if column is None else column[kept] for name, column in held.items()}
+    held |= {name: getattr(found, name) for name in ("shape", "features", "reading")}
+    held |= {"x": found.x[[place[name] for name in names]], "row_names": tuple(names)}
+    return replace(rows, **held, notes=tuple(notes))
 
 
 def _left_out(many: int, why: str, rows: Sequence[int], path: Path) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets import Table, read_table
-from ruleout.datasets.tables import Request, choose, to_matrix
+from ruleout.datasets.tables import KEY, Request, choose, to_matrix
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import complement, one_hot
@@ -173,9 +173,6 @@ def contradiction_notes(contradictions: Sequence[Contradiction], then: str) -> l
 
 
 # ---------------------------------------------------------------------- features
-
-#: The column, or the array of an NPZ file, that names the items in a file of features.
-KEY = "item"
 
 _REMEDY = f"give numbers for each item with --features-from FILE, whose column {KEY!r} names it"
 _TEXT = f"take their words with --text text, or {_REMEDY}"
