@@ -192,7 +192,7 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
         ({"approaches": ["ga"]}, "did you mean 'ga-before' or 'ga-after'?"),
         ({"approaches": ["log", "log"]}, "approach 'log' is named twice"),
         ({"approaches": []}, "no approach is named"),
-        ({"grid": "papr"}, "unknown grid 'papr'; say 'paper' or 'small', or give lists"),
+        ({"grid": "papr"}, "unknown grid 'papr'; did you mean 'paper'?"),
         ({"grid": {"q": [0.5]}, "approaches": ["gce", "log"]}, "option"),
         ({"criterion": "acuracy"}, "did you mean 'accuracy'?"),
         ({"average": 300}, "average must lie between 1 and the 250 epochs, not 300"),

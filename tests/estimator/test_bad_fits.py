@@ -302,7 +302,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "grid",
         lambda: _fit(grid="papr"),
-        "unknown grid 'papr'; say 'paper' or 'small', or give lists of values",
+        "unknown grid 'papr'; did you mean 'paper'?",
     ),
     (
         "empty grid",

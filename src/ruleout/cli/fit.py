@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,9 +29,8 @@ def fit(
         str | None, typer.Option(metavar="A,B,…", help="Widths of an mlp's hidden layers: 300,100.")
     ] = None,
     grid: Annotated[
-        str,
+        Literal["small", "paper", "none"],
         typer.Option(
-            metavar="small|paper|none",
             help="Choose the learning rate and weight decay from 8 pairs, from the paper's 36 in "
             "up to four times as many epochs, or not at all. A value given below is not chosen.",
         ),
@@ -110,9 +109,6 @@ def _widths(text: str | None) -> list[int] | None:
 
 def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     """Return the grid, less what was given; None where nothing is left to choose."""
-    if name not in ("small", "paper", "none"):
-        problem = f"{name!r} is neither small, paper nor none"
-        raise typer.BadParameter(problem, param_hint="--grid")
     given = {"learning_rate": rate, "weight_decay": decay}
     left = [key for key, value in given.items() if value is None]
     if name == "none" or not left:

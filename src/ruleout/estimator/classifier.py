@@ -379,7 +379,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if not np.isfinite(self.criterion_.standard_error):
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
             warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
-        tried = {n: _column([one[n] for one in grid.configurations]) for n in found.configuration}
+        columns = {n: [one[n] for one in grid.configurations] for n in found.configuration}
+        told = (Real, str)  # widths of hidden layers and the like become text
+        tried = {
+            n: np.array([v if isinstance(v, told) else str(v) for v in column])
+            for n, column in columns.items()
+        }
         self.search_ = tried | {
             "estimate": found.estimates[0],
             "standard_error": found.errors[0],
@@ -526,8 +531,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         base, grid = self._base(), self.grid
         if grid is None:
             return [base]
-        if isinstance(grid, str):
-            grid = named_grid(grid)
+        grid = named_grid(grid)
         if isinstance(grid, Mapping):
             return configurations({**base, **grid})
         if isinstance(grid, (list, tuple)) and all(isinstance(one, Mapping) for one in grid):
@@ -678,12 +682,6 @@ def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
         found = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
         problem = f"the model turns (2, {', '.join(map(str, shape))}) into {found}"
         raise InputError(problem, f"return one logit per class, (2, {k})")
-
-
-def _column(values: list[Any]) -> NDArray[Any]:
-    """Return an array of settings; widths of hidden layers and the like as text."""
-    plain = all(isinstance(value, (Real, str)) for value in values)
-    return np.array(values if plain else [str(value) for value in values])
 
 
 def _trained(fit: GridFit) -> nn.Module:

@@ -185,6 +185,8 @@ def fit_grid(
     pace = find_pace(schedule, warmup, epochs)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be a number above zero, not {brief(clip)}")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of an EpochEnd, not {brief(callback)}")
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     if int(np.prod(shape)) != int(np.prod(x.shape[1:])):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from ruleout.labels.errors import brief, nearest
+from ruleout.labels.errors import brief, check_known, nearest
 from ruleout.methods import Approach
 from ruleout.training.validation import check_counts
 
@@ -63,10 +63,10 @@ def configurations(grid: Grid | None) -> list[Configuration]:
 
 def named_grid(grid: Grid) -> Any:
     """Return the values of a grid that is named; any other as it is."""
-    if isinstance(grid, str) and grid not in _NAMED:
-        say = "say 'paper' or 'small', or give lists of values"
-        raise ValueError(f"unknown grid {brief(grid)}; {say}")
-    return _NAMED[grid] if isinstance(grid, str) else grid
+    if not isinstance(grid, str):
+        return grid
+    check_known("grid", grid, _NAMED)
+    return _NAMED[grid]
 
 
 def _listed(name: str, values: Any) -> list[Any]:
