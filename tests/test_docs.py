@@ -82,6 +82,24 @@ def test_command_reference_has_every_option() -> None:
             assert all(one in part for one in shown)
 
 
+_BOOKS = [ROOT / "README.md", ROOT / "results" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", _BOOKS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
+    commands = _script("commands")["commands"]()
+    text = page.read_text().replace("\\\n", " ")
+    for line in re.findall(r"^(?: {4})?(ruleout .*)$|`(ruleout [^`\n]*)`", text, re.M):
+        words = shlex.split("".join(line), comments=True)[1:]
+        words = words[2:] if words[:1] == ["--plugin"] else words
+        name = next((n for n in (" ".join(words[:2]), *words[:1]) if n in commands), None)
+        group = any(one.startswith(f"{words[0]} ") for one in commands) if words else True
+        assert name or group or words[0].startswith("-"), line
+        known = [opt for one in commands[name].params for opt in one.opts] if name else ["--help"]
+        given = [one.partition("=")[0] for one in words if one.startswith("--")]
+        assert [one for one in given if one not in [*known, "--help"]] == [], line
+
+
 def test_every_option_has_help() -> None:
     assert list(_script("commands")["undocumented"]()) == []
 
@@ -168,7 +186,7 @@ def test_files_that_the_readme_names_are_there() -> None:
     for line in lines.splitlines()[1:]:
         room, _, look = line.strip("| ").split(" | ")
         own = Path() if room == "theory, testing" else Path(room)
-        named = re.findall(r"`([\w/]+\.py)`", look)
+        named = re.findall(r"`([\w/]+\.(?:py|html|toml))`", look)
         assert [one for one in named if not (ROOT / "src" / "ruleout" / own / one).is_file()] == []
         assert named, line
 
