@@ -203,6 +203,22 @@ def test_contradictions_are_the_same_number_everywhere(tmp_path: Path) -> None:
         assert len((out / "contradictions.csv").read_text().splitlines()) == 1 + 14
         assert (out / "items.csv").read_text().count("contradicting") == 7
         assert json.loads((out / "about.json").read_text())["counts"]["contradicting"] == 7
+    _decide(project.folder)
+    assert re.search(r"contradictions +0 *\n.*decided +7 item", ran("status", project.folder), re.S)
+    result = fitted(Made(project.folder, source, truth), tmp_path / "decided")
+    assert "rule out every class" not in result.stderr
+    assert "rule out every class" not in run("evaluate", tmp_path / "no", project.folder).stderr
+    said = ran("export", project.folder, "--out", tmp_path / "after")
+    assert (", 0 contradicting" in said, len(told)) == (True, 7)
+
+
+def _decide(folder: Path) -> None:
+    """Let a lead side with whoever said which class it is."""
+    with Project.open(folder) as opened:
+        lea = opened.store.add_user("Lea", "lead")
+        for one in opened.store.answer_log().contradictions():
+            which = next(row.which for row in one.answers if row.kind == "which")
+            opened.store.decide(one.answers[0].item, lea, which=which)
 
 
 def test_features_of_ones_own(images: Made, tmp_path: Path) -> None:

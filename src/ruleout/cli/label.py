@@ -216,8 +216,7 @@ def add(
     somebody was asked, their answer says nothing.
     """
     if all(one is None for one in (items, classes, gold, gold_rate, rounds)):
-        options = "--items, --classes, --gold, --gold-rate or --rounds"
-        raise typer.BadParameter(f"say what to add: {options}")
+        raise typer.BadParameter("say --items, --classes, --gold, --gold-rate or --rounds")
     from ruleout.web.items import read_gold
     from ruleout.web.project import Project  # late: it loads SQLAlchemy
 

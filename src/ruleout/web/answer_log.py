@@ -432,11 +432,9 @@ def _whole(values: Sequence[int | None]) -> Whole:
 
 def extent(db: Connection) -> tuple[int, ...]:
     """Return what changes with every answer, decision and growth, and with nothing else."""
-    parts = (func.max(answers.c.number), func.count(answers.c.number))
-    last, total = db.execute(select(*parts)).one()
-    decided = select(func.max(decisions.c.number)).scalar_subquery()
-    more = db.execute(select(project.c.revision, decided)).one()
-    return last or 0, total, *(one or 0 for one in more)
+    ends = func.max(answers.c.number), func.count(answers.c.number), func.max(decisions.c.number)
+    parts = (select(one).scalar_subquery() for one in (*ends, project.c.revision))
+    return tuple(one or 0 for one in db.execute(select(*parts)).one())
 
 
 def disagreements(db: Connection) -> list[str]:

@@ -135,13 +135,13 @@ class Project:
             self.store.copy_to(Path(part, DATABASE))
             with ZipFile(out, "w", ZIP_DEFLATED) as pack:
                 pack.write(Path(part, DATABASE), DATABASE)
-                for path in (FILE, "guidelines.md", "examples"):
-                    for one in (self.folder / path, *sorted((self.folder / path).rglob("*"))):
-                        if one.is_file():
-                            pack.write(one, one.relative_to(self.folder))
+                examples = sorted((self.folder / "examples").rglob("*"))
+                for one in (self.folder / FILE, self.folder / "guidelines.md", *examples):
+                    if one.is_file():
+                        pack.write(one, one.relative_to(self.folder))
                 every = (item for _, item in self.store.items() if item.kind == "image")
-                hashes = (f"{item.sha256}  {item.path}\n" for item in every)
-                pack.writestr("images.sha256", "".join(hashes))
+                hashes = "".join(f"{item.sha256}  {item.path}\n" for item in every)
+                pack.writestr("images.sha256", hashes)
 
     def close(self) -> None:
         self.store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -354,3 +355,19 @@ def test_a_tab_that_nobody_looks_at_lets_its_questions_go(
     page.keyboard.press("n")
     hands.all_sent(page)
     assert len(site.counted()) == 1
+
+
+def test_an_open_page_learns_of_a_class_that_is_added(serve: Serve, label: Label) -> None:
+    site = serve(8, mode="rule-out", cap=None)
+    page = label(site)
+    first = hands.shown(page)
+    settings = site.store.settings
+    site.store.grow(replace(settings, classes=(*settings.classes, "a new one")))
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    second = hands.shown(page, unlike=first.question)  # was there before the receipt came
+    hands.all_sent(page)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    third = hands.shown(page, unlike=second.question)
+    assert (len(first.names), third.names[-1]) == (10, "a new one")

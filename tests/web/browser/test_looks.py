@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -219,3 +221,28 @@ def test_a_screen_reader_is_told_the_question(serve: Serve, label: Label) -> Non
     expect(said).to_have_attribute("role", "status")
     expect(said).to_have_text(f"Item {what.item}. Is it one of these? {', '.join(what.names)}")
     expect(page.get_by_role("img", name=f"Item {what.item}")).to_be_visible()
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
+def test_guidelines_are_read_by_keyboard_and_on_a_phone(
+    serve: Serve, label: Label, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    site, folder = serve(4), tmp_path / "project"
+    (folder / "examples" / "two").mkdir(parents=True)
+    (folder / "examples" / "two" / "1.png").write_bytes((site.images / "2.png").read_bytes())
+    (folder / "guidelines.md").write_text("# Rules\n\n<img src=x>\n\n" + "A long line. " * 400)
+    site.stop()
+    site.options = replace(site.options, guidelines=folder)
+    site.start()
+    page = label(site, **options)
+    _fits(page)
+    _to_help(page)
+    expect(page.get_by_role("region", name="Guidelines of the project")).to_be_focused()
+    page.keyboard.press("End")
+    picture = page.get_by_alt_text("Example 1 of two")
+    expect(picture).to_be_in_viewport()
+    assert picture.evaluate("(image) => image.decode().then(() => image.naturalWidth)") > 0
+    _axe(page)
+    _fits(page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)

@@ -149,10 +149,8 @@ def _response(turn: Turn, items: Mapping[int, Any], k: int) -> Response:
          "proposed": one.proposed, "expires": one.expires.isoformat()}
         for one in turn.questions
     ]  # fmt: skip
-    if not turn.receipt.id:
-        return json_response({"questions": questions, "classes": k})
-    receipt = asdict(turn.receipt)
-    return json_response({"receipt": receipt, "questions": questions, "classes": k})
+    receipt = {"receipt": asdict(turn.receipt)} if turn.receipt.id else {}
+    return json_response({**receipt, "questions": questions, "classes": k})
 
 
 def _shown_item(number: int, item: Item) -> dict[str, Any]:
