@@ -17,7 +17,7 @@ def test_new_images_classes_gold_and_rounds_are_added(tmp_path: Path) -> None:
     (tmp_path / "gold.csv").write_text("item,class\n7.png,fox\n0.png,cat\n")
     options = ("--items", tmp_path / "images", "--classes", "fox", "--gold", tmp_path / "gold.csv")
     assert ran("add", project, *options, "--rounds", 2) == (
-        "3 items added, 2 known classes, 1 classes.\n"
+        "Added: 3 item(s), 2 known class(es), 1 class(es).\n"
         "The project has 5 classes, and asks for 2 answers for each.\n"
     )
     with Project.open(project) as opened:
@@ -28,7 +28,7 @@ def test_new_images_classes_gold_and_rounds_are_added(tmp_path: Path) -> None:
         assert (settings.classes, settings.rounds) == ((*CLASSES, "fox"), 2)
         assert settings.gold_rate == 0.05
         assert len([row for row in opened.store.log() if row.counts]) == 6
-    assert ran("add", project, "--items", tmp_path / "images").startswith("0 items added")
+    assert ran("add", project, "--items", tmp_path / "images").startswith("Added: no items")
 
 
 def test_rows_are_added_from_a_table_that_has_grown(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_rows_are_added_from_a_table_that_has_grown(tmp_path: Path) -> None:
     columns = ("--items", table, "--text", "words", "--name", "id")
     ran("init", tmp_path / "project", *columns, "--classes", "x,y", "--lead", "Lea")
     table.write_text("id,words\nb,two\nc,three\n")
-    assert ran("add", tmp_path / "project", *columns).startswith("1 items added")
+    assert ran("add", tmp_path / "project", *columns).startswith("Added: 1 item(s).")
     result = run("add", tmp_path / "project", "--items", table, "--name", "id")
     assert (result.exit_code, "another content" in result.stderr) == (1, True)
 

@@ -20,7 +20,7 @@ from ruleout.cli.shared_options import FeaturesFrom
 
 if TYPE_CHECKING:
     from ruleout.learning.planning import Forecast, Planned, Point
-    from ruleout.web import Settings, Store
+    from ruleout.web import Item, Settings, Store
     from ruleout.web.answer_log import AnswerLog
     from ruleout.web.items import Found
     from ruleout.web.project import Project
@@ -229,14 +229,20 @@ def add(
             rounds=before.rounds if rounds is None else rounds,
             gold_rate=rate if gold_rate is None else gold_rate,
         )
-        given = () if items is None else opened.found(items, settings, text=text, name=name).items
+        given: tuple[Item, ...] = ()
+        if items is not None:
+            found = opened.found(items, settings, text=text, name=name)
+            given = found.items
+            tell(found.notes)
         if gold is not None:
             there = (item for _, item in opened.store.items())
             both = {one.name: one for one in (*there, *given)}
             given = read_gold(gold, list(both.values()), settings.classes)
         grown = opened.store.grow(settings, given)
-    new = settings.classes[len(before.classes) :]
-    typer.echo(f"{grown.items:,} items added, {grown.gold:,} known classes, {len(new):,} classes.")
+    new = len(settings.classes) - len(before.classes)
+    more = {"item(s)": grown.items, "known class(es)": grown.gold, "class(es)": new}
+    added = ", ".join(f"{count:,} {what}" for what, count in more.items() if count)
+    typer.echo(f"Added: {added or 'no items or classes'}.")
     each = f"{settings.rounds:,} answer{'s' if settings.rounds > 1 else ''} for each"
     typer.echo(f"The project has {len(settings.classes):,} classes, and asks for {each}.")
 
