@@ -104,9 +104,17 @@ def test_weights_and_groups_come_from_columns(tmp_path: Path, suffix: str) -> No
 @pytest.mark.parametrize(
     ("text", "told", "sentence"),
     [
-        (ROWS.replace("0.5", "-1"), {}, "line 4, column 'w': a row cannot weigh -1; give numbers"),
-        (ROWS.replace("0.5", "x"), {}, "line 4, column 'w': a row cannot weigh nan; give numbers"),
-        (ROWS.replace("0.5", "1e999"), {}, "line 4, column 'w': a row cannot weigh inf"),
+        (
+            ROWS.replace("0.5", "-1"),
+            {},
+            "line 4, column 'w': the weight is not a number of at least 0",
+        ),
+        (
+            ROWS.replace("0.5", "x"),
+            {},
+            "line 4, column 'w': the weight is not a number of at least 0; give",
+        ),
+        (ROWS.replace("0.5", "1e999"), {}, "line 4, column 'w': the weight is not a number"),
         (ROWS.replace(",2,", ",0,").replace("0.5", "0"), {}, "column 'w': every row weighs zero"),
         (ROWS.replace("bob", " "), {}, "line 3, column 'who': the cell is empty; name the group"),
         (ROWS, {"weight": "v"}, "there is no column 'v'"),

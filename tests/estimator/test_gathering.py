@@ -30,6 +30,14 @@ class Digits(Dataset[Any]):
         return X[row].reshape(1, 8, 8), str(NAMES[Y[row]])
 
 
+class Streamed(IterableDataset[Any]):
+    def __len__(self) -> int:
+        return len(X)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(ROWS)
+
+
 class Endless(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         while True:
@@ -42,6 +50,7 @@ class Endless(IterableDataset[Any]):
         lambda: TensorDataset(ROWS),
         lambda: TensorDataset(ROWS, torch.from_numpy(Y)),
         lambda: DataLoader(TensorDataset(ROWS), batch_size=7),
+        lambda: Streamed(),
         lambda: PARTS,
         lambda: iter(PARTS),
         lambda: pa.RecordBatchReader.from_batches(TABLE.schema, PARTS),

@@ -711,8 +711,8 @@ def weight_and_groups(
         found["weight"] = weight = numbers(ask.weight)
         bad = np.flatnonzero(~((weight >= 0) & (weight < np.inf))).tolist()
         if bad or not weight.any():
-            problem = f"a row cannot weigh {weight[bad[0]]:g}" if bad else "every row weighs zero"
-            remedy = "give numbers, zero or above, not all zero"
+            problem = "the weight is not a number of at least 0" if bad else "every row weighs zero"
+            remedy = "give numbers, some of them above zero"
             raise DataError(problem, remedy, row=bad, column=ask.weight)
     if ask.group is not None:
         names = ["" if cell is None else str(cell).strip() for cell in cells(ask.group)]

@@ -50,9 +50,11 @@ def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
 def _from_loader(x: Any, said: str, pairs: bool) -> tuple[Any, Any]:
     loader = x if isinstance(x, DataLoader) else DataLoader(x, batch_size=1024)
     sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
-    if isinstance(loader.dataset, IterableDataset) and not hasattr(loader.dataset, "__len__"):
+    stream = isinstance(loader.dataset, IterableDataset)
+    if stream and not hasattr(loader.dataset, "__len__"):
         raise InputError(f"{said} has no length", "give one with __len__, or an array")
-    if not pairs and (loader.drop_last or not isinstance(sampler, SequentialSampler)):
+    ordered = stream or isinstance(sampler, SequentialSampler)
+    if not pairs and (loader.drop_last or not ordered):
         say = "read it in order and whole: shuffle=False, drop_last=False"
         raise InputError(f"{said} shuffles its rows or leaves some out", say)
     try:
