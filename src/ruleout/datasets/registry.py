@@ -18,7 +18,7 @@ from ruleout.datasets.data_files import DataFile, data_root
 from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.labels.classes import ClassName, encode
-from ruleout.labels.errors import brief, check_known
+from ruleout.labels.errors import brief, unknown_name
 
 
 def names() -> list[str]:
@@ -33,7 +33,8 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry:
     """Return what the registry says about a data set, or raise with the nearest name."""
-    check_known("data set", name, REGISTRY)
+    if name not in names():  # a list: what is no name may not be hashable
+        raise unknown_name("data set", name, REGISTRY)
     return REGISTRY[name]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
-from ruleout.labels.errors import brief, check_known, nearest
+from ruleout.labels.errors import brief, nearest, unknown_name
 from ruleout.labels.laws import size_law
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names
@@ -151,8 +151,8 @@ def plan(
     >>> [str(one) for one in mine]
     ['digits, mlp, log', 'digits, mlp, clpl']
     """
-    if table is not None:
-        check_known("table", table, TABLES)
+    if table is not None and table not in TABLES:
+        raise unknown_name("table", table, TABLES)
     law = find_protocol(protocol).law
     cells = [one for one in printed() if table is None or one.table == TABLES[table]]
     fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in cells]
@@ -162,7 +162,8 @@ def plan(
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
     for model in models or ():
-        check_known("model", model, MODEL_NAMES)
+        if model not in MODEL_NAMES:
+            raise unknown_name("model", model, MODEL_NAMES)
     for one in laws or ():
         size_law(one, 99)  # raises for a name that is not known
     return [

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from ruleout.labels.errors import InputError, brief, check_known
+from ruleout.labels.errors import InputError, brief, unknown_name
 
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
@@ -192,5 +192,6 @@ def protocol(name: str) -> Protocol:
     >>> protocol("released").law
     'released'
     """
-    check_known("protocol", name, PROTOCOLS)
+    if name not in PROTOCOLS:
+        raise unknown_name("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]

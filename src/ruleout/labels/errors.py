@@ -82,9 +82,8 @@ def nearest(word: object, known: Iterable[object], say: str) -> str:
     return f"did you mean {names[match[0]]!r}?" if match else say
 
 
-def check_known(what: str, name: object, known: Iterable[object], many: str = "") -> None:
-    """Raise with the nearest name, or with all of them, unless `name` is among those known."""
-    names = list(known)  # what is no name may not be hashable
-    if name not in names:
-        say = f"the {many or f'{what}s'} are {', '.join(map(str, names))}"
-        raise ValueError(f"unknown {what} {brief(name)}; {nearest(name, names, say)}")
+def unknown_name(what: str, name: object, known: Iterable[object], many: str = "") -> ValueError:
+    """Return the error of a name that is not known: with the nearest name, or with all of them."""
+    names = [str(one) for one in known]
+    say = f"the {many or f'{what}s'} are {', '.join(names)}"
+    return ValueError(f"unknown {what} {brief(name)}; {nearest(name, names, say)}")

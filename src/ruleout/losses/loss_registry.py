@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ruleout.labels.errors import check_known, nearest
+from ruleout.labels.errors import nearest, unknown_name
 from ruleout.losses.log_space import align, scale
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
@@ -186,7 +186,8 @@ def get(name: str, **options: Any) -> Loss:
     >>> get("gce", q=0.5).bound
     2.0
     """
-    check_known("loss", name, _LOSSES, "losses")
+    if name not in _LOSSES:
+        raise unknown_name("loss", name, _LOSSES, "losses")
     return _LOSSES[name].with_options(**options)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ruleout import losses
-from ruleout.labels.errors import check_known, nearest
+from ruleout.labels.errors import nearest, unknown_name
 from ruleout.losses.functions import cce
 from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
 
@@ -335,8 +335,9 @@ def approaches(family: str | None = None) -> list[str]:
     ['log', 'exp', 'log-text', 'exp-text']
     """
     table = _table()
-    if family is not None:
-        check_known("family", family, sorted({row.family for row in table.values()}), "families")
+    known = sorted({row.family for row in table.values()})
+    if family is not None and family not in known:
+        raise unknown_name("family", family, known, "families")
     return [name for name, row in table.items() if family in (None, row.family)]
 
 

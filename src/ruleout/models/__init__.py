@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ruleout.labels.errors import InputError, brief, check_known
+from ruleout.labels.errors import InputError, brief, unknown_name
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 
@@ -168,7 +168,8 @@ def build(
     )
     """
     if isinstance(model, str):
-        check_known("model", model, MODELS)
+        if model not in MODELS:
+            raise unknown_name("model", model, MODELS)
         _check_options(model, options)
         model = MODELS[model]
     if isinstance(model, nn.Module):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ruleout.labels.errors import brief, check_known
+from ruleout.labels.errors import brief, unknown_name
 
 #: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
 PRECISIONS = {
@@ -27,7 +27,8 @@ class Numbers(NamedTuple):
 
 
 def find_precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    check_known("precision", name, PRECISIONS)
+    if name not in PRECISIONS:
+        raise unknown_name("precision", name, PRECISIONS)
     return PRECISIONS[name]
 
 

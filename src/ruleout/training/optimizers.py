@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ruleout.labels.errors import brief, check_known
+from ruleout.labels.errors import brief, unknown_name
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
@@ -113,7 +113,8 @@ def register_optimizer(
 
 
 def check_optimizer(name: str) -> str:
-    check_known("optimizer", name, OPTIMIZERS)
+    if name not in OPTIMIZERS:
+        raise unknown_name("optimizer", name, OPTIMIZERS)
     return name
 
 
@@ -189,7 +190,8 @@ def find_pace(
 ) -> Pace | None:
     """Return the pace of a run; None: the learning rate stays."""
     if isinstance(schedule, str):
-        check_known("schedule", schedule, SCHEDULES)
+        if schedule not in SCHEDULES:
+            raise unknown_name("schedule", schedule, SCHEDULES)
         schedule = SCHEDULES[schedule]
     if not 0 <= warmup <= epochs:
         raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
