@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from ruleout.labels.errors import brief, check_known, nearest
+from ruleout.labels.errors import brief, nearest, unknown_name
 from ruleout.methods import Approach
 from ruleout.training.validation import check_counts
 
@@ -65,7 +65,8 @@ def named_grid(grid: Grid) -> Any:
     """Return the values of a grid that is named; any other as it is."""
     if not isinstance(grid, str):
         return grid
-    check_known("grid", grid, _NAMED)
+    if grid not in _NAMED:
+        raise unknown_name("grid", grid, _NAMED)
     return _NAMED[grid]
 
 
