@@ -100,8 +100,7 @@ def p_values(k: int, n: int, law: Law, turns: int, alpha: float = 1.0) -> dict[s
         counts = list(count_by_size(sets, pairs=True))
         shares, balanced = marginals(counts, k)
         joint, sizes = pairs(counts, shares), same(counts, shares)
-        sums = [np.bincount(y, sets.sizes**power, k).astype(float) for power in (0, 1, 2)]
-        truth = given_truth(count_by_truth(sets, y), *sums)
+        truth = given_truth(count_by_truth(sets, y))
         for name, test in (("same", sizes), ("truth", truth), ("balance", balanced)):
             found[name] += [] if test is None else [test.p]
         found["pairs"] += [] if joint is None else [joint.pooled.p]

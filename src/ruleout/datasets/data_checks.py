@@ -164,12 +164,12 @@ class Inspection:
 
     def __init__(self, classes: tuple[ClassName, ...]) -> None:
         k, most = len(classes), _BYTES // (16 + bits.width(len(classes)))
-        self.classes = classes
-        self._sizes = np.zeros(k, np.intp)
-        self._counts = np.zeros((k, k if k <= MANY else 0))  # of each size, how often each class
-        self._rng = np.random.default_rng(0)
+        self.classes, self._sizes = classes, np.zeros(k, np.intp)
+        self._rng, self._equal = np.random.default_rng(0), _Kept(most)
         self._some = _Kept(min(most, int(_WORK / k**2)) if k <= MANY else most)
-        self._equal = _Kept(most)
+        wide = k if k <= MANY else 0
+        self._counts = np.zeros((wide, wide))  # of each size, how often each class
+        self._truth = np.zeros((wide + 3, wide))  # the same of each true class, and its rows
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._wrongs = 0
         self._features: _Features | None = None
@@ -182,16 +182,20 @@ class Inspection:
         self._sizes += np.bincount(sets.sizes, minlength=k)
         for one in count_by_size(sets) if k <= MANY else ():
             self._counts[one.size] += one.classes
-        truth = np.zeros(n, np.intp)
         if labels is not None:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-            wrong = start + np.flatnonzero(_ruled_out(sets, truth))
-            self._wrongs += len(wrong)
-            self._wrong = [*(self._wrong or ()), *wrong.tolist()][: _NAMED + 1]
+            held = sets.packed[np.arange(n), truth // 8]
+            wrong = held >> (truth % 8).astype(np.uint8) & 1 == 1
+            first = (start + np.flatnonzero(wrong)).tolist()
+            self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
+            self._wrongs += len(first)
+            if k <= MANY:
+                good = np.flatnonzero(~wrong & (sets.sizes > 0))
+                self._truth += count_by_truth(sets[good], truth[good])
         keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
-        self._some.add(keys, sets.packed, truth.astype(np.uint32))
+        self._some.add(keys, sets.packed)
         if x is not None:
             flat = np.asarray(x, np.float32).reshape(n, -1)
             self._features = self._features or _Features(flat.shape[1])
@@ -202,14 +206,14 @@ class Inspection:
 
     def findings(self, features: Sequence[str] = (), file: Path | None = None) -> Findings:
         """Return what was found; `features` and `file` as for :func:`inspect`."""
-        _, packed, truth = self._some.columns()
-        some, n, seen = LabelSets._trusted(packed, self.classes), self._sizes.sum(), self._features
+        some = LabelSets._trusted(self._some.columns()[1], self.classes)
+        n, seen = int(self._sizes.sum()), self._features
         found = [*_sets(some, self._sizes, self._counts)]
         if self._wrong is not None:
-            found += _truth(some, truth, int(n), self._wrong, self._wrongs, file)
+            found += _truth(self._truth, n, self._wrong, self._wrongs, file)
         if seen is not None and len(seen.low) and n:
             found += _meaning(seen.some.columns(), self._sizes)
-            found += _constant(seen, int(n), features)
+            found += _constant(seen, n, features)
             found += _equal(self._equal, len(self.classes), file)
         else:
             found += _single(self._sizes)
@@ -224,25 +228,31 @@ class _Kept:
 
     def __init__(self, most: int) -> None:
         self.most, self.limit = most, 1 << 64  # keys from the limit on are left out
-        self._parts: list[list[NDArray[Any]]] = []
+        self._parts: list[list[NDArray[Any]]] = []  # of the keys, and of each column
 
-    def add(self, keys: NDArray[Any], *columns: NDArray[Any]) -> None:
+    def add(self, *columns: NDArray[Any]) -> None:
+        """Take in the keys of rows, and columns beside them."""
+        self._parts = self._parts or [[] for _ in columns]
+        self._limit_to(columns[0])
+        few = columns[0] < self.limit
+        for parts, column in zip(self._parts, columns, strict=True):
+            parts.append(column[few])
+        if sum(map(len, self._parts[0])) > self.most * 5 // 4:
+            self.columns()
+
+    def _limit_to(self, keys: NDArray[Any]) -> None:
         if len(keys) > self.most:
             self.limit = min(self.limit, int(np.partition(keys, self.most)[self.most]))
-        few = keys < self.limit
-        self._parts.append([column[few] for column in (keys, *columns)])
-        if sum(len(part[0]) for part in self._parts) > self.most * 5 // 4:
-            self.columns()
 
     def columns(self) -> list[NDArray[Any]]:
         """Return the keys and columns of the rows that are kept, in the order they came in."""
-        found = [np.concatenate(parts) for parts in zip(*self._parts, strict=True)]
-        if len(found[0]) > self.most:
-            self.limit = int(np.partition(found[0], self.most)[self.most])
-            few = found[0] < self.limit
-            found = [column[few] for column in found]
-        self._parts = [found]
-        return found
+        for parts in self._parts:
+            parts[:] = [np.concatenate(parts)]  # one column after the other, to save memory
+        self._limit_to(self._parts[0][0])
+        few = self._parts[0][0] < self.limit
+        for parts in self._parts if not few.all() else ():
+            parts[:] = [parts[0][few]]
+        return [parts[0] for parts in self._parts]
 
 
 class _Features:
@@ -467,7 +477,7 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
 
 
 def _truth(
-    sets: LabelSets, truth: NDArray[Any], n: int, first: list[int], many: int, file: Path | None
+    table: Matrix, n: int, first: list[int], many: int, file: Path | None
 ) -> Iterator[Finding]:
     """Name the rows that rule out the truth; test the choice among the wrong classes."""
     numbers = {"rows": many, "rate": many / max(n, 1), "first": first[:_NAMED]}
@@ -477,15 +487,7 @@ def _truth(
         share = _percent(many / n)
         message = f"{many:,} of {n:,} rows ({share}) rule out their true class: "
         yield Finding("warning", "true class", f"{message}{_rows(first, file)}.", numbers)
-    k = len(sets.classes)
-    if k > MANY:
-        return
-    good = np.flatnonzero(~_ruled_out(sets, truth) & (sets.sizes > 0))
-    part, code = sets[good], truth[good]
-    rows, sums, squares = (
-        np.asarray(np.bincount(code, part.sizes**power, k), np.float64) for power in (0, 1, 2)
-    )
-    if (test := given_truth(count_by_truth(part, code), rows, sums, squares)) is not None:
+    if (test := given_truth(table)) is not None:
         yield _tested(
             "wrong classes",
             test,
@@ -493,12 +495,6 @@ def _truth(
             "Given the truth, some wrong classes are ruled out more often than others ({p}): "
             "approaches assume that they are not.",
         )
-
-
-def _ruled_out(sets: LabelSets, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which rows rule out the class at this place."""
-    held = sets.packed[np.arange(len(sets)), codes // 8]
-    return np.asarray(held >> (codes % 8).astype(np.uint8) & 1 == 1)
 
 
 # ---------------------------------------------------------------------- the features
@@ -629,7 +625,8 @@ def row_hashes(x: NDArray[np.float32]) -> NDArray[np.uint64]:
 def equal_groups(codes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that share a code, group by group, and where each group starts."""
     order = np.argsort(codes, kind="stable")
-    follows = np.append(False, codes[order][1:] == codes[order][:-1])[: len(codes)]
+    codes = codes[order]
+    follows = np.append(False, codes[1:] == codes[:-1])[: len(codes)]
     member = follows | np.append(follows[1:], False)[: len(codes)]
     return order[member], np.flatnonzero(~follows[member])
 
@@ -670,13 +667,18 @@ def count_by_size(sets: LabelSets, *, pairs: bool = False) -> Iterator[Counts]:
 
 
 def count_by_truth(sets: LabelSets, truth: NDArray[np.intp]) -> Matrix:
-    """Count, for each true class (row), how often each class is ruled out (column)."""
-    k = len(sets.classes)
-    table, every = np.zeros((k, k)), np.eye(k, dtype=np.float32)
+    """Count, for each true class (row), how often each class is ruled out (column).
+
+    Three rows below tell the number of rows of each true class, the sum of their sizes, and that
+    of the squares.
+    """
+    k, sizes = len(sets.classes), sets.sizes
+    table = np.zeros(k * k)
     for piece in bits.chunks(len(sets), k):
-        mask = bits.unpack(sets.packed[piece], k).astype(np.float32)
-        table += every[truth[piece]].T @ mask
-    return table
+        row, code = np.nonzero(bits.unpack(sets.packed[piece], k))
+        table += np.bincount(truth[piece][row] * k + code, minlength=k * k)
+    sums = [np.bincount(truth, sizes**power, k) for power in (0, 1, 2)]
+    return np.concatenate([table.reshape(k, k), sums])
 
 
 @dataclass(frozen=True)
@@ -751,16 +753,18 @@ def both(k: int, s: int) -> float:
     return s * (s - 1) / ((k - 1) * (k - 2))
 
 
-def given_truth(table: Matrix, rows: Vector, sums: Vector, squares: Vector) -> Test | None:
+def given_truth(counts: Matrix) -> Test | None:
     r"""Test, with true labels known, whether all wrong classes are ruled out equally often.
 
-    For one true class, the counts of the k-1 others (its row of `table`) scatter with
+    For one true class, the counts of the k-1 others (its row of `counts`, which
+    :func:`count_by_truth` returns) scatter with
     :math:`\sum_i s_i (k-1-s_i) / ((k-1)(k-2))` per degree of freedom, of which there are k-2;
-    `rows`, `sums` and `squares` are of the sizes :math:`s_i`.
+    :math:`s_i` are the sizes of its sets.
     """
-    k = len(rows)
+    k = counts.shape[1]
     if k < 3:
         return None
+    table, (rows, sums, squares) = counts[:k], counts[k:]
     spread = (sums * (k - 1) - squares) / ((k - 1) * (k - 2))
     expected = np.minimum(sums, rows * (k - 1) - sums) / (k - 1)
     use = np.flatnonzero(expected >= EXPECTED)

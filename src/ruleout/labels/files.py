@@ -499,7 +499,8 @@ def parquet_file(file: Path) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; whatever Arrow finds wrong with it becomes one sentence."""
     with pa.OSFile(str(file)) as stream:  # a missing file stays a FileNotFoundError
         try:
-            yield pq.ParquetFile(stream, page_checksum_verification=True)
+            told = {"pre_buffer": False, "buffer_size": 1 << 20}  # or all that was read stays
+            yield pq.ParquetFile(stream, page_checksum_verification=True, **told)
         except MemoryError:
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
