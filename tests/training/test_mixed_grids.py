@@ -112,3 +112,11 @@ def test_time_is_estimated_for_all_parts(digits: Any) -> None:
     two = estimate_seconds(x, sets, grid={"model.hidden": [10, 20]}, **told)
     each = [estimate_seconds(x, sets, model_options={"hidden": h}, **told) for h in (10, 20)]
     assert two == pytest.approx(sum(each))
+
+
+def test_the_steps_that_are_timed_call_nobody(digits: Any, tmp_path: Path) -> None:
+    x, _, sets = digits
+    told: dict[str, Any] = dict.fromkeys(("callback", "progress"), pytest.fail)
+    told["checkpoint"] = tmp_path / "run"
+    assert estimate_seconds(x, sets, grid={"batch_size": [100, 400]}, epochs=2, **told) > 0
+    assert not (tmp_path / "run").exists()

@@ -367,6 +367,8 @@ def estimate_seconds(
     >>> estimate_seconds(x, sets, epochs=100, roughly=True) < 10
     True
     """
+    for name in ("callback", "checkpoint", "progress"):  # of the fit, not of the steps timed here
+        options.pop(name, None)
     configs = configurations(grid)
     if any(map(set_apart, configs[0])):
         same = {"model": model, "epochs": epochs, "seed": seed, "shape": shape, "roughly": roughly}
