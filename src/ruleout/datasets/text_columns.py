@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
+from ruleout.labels.bits import chunks
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory
 
@@ -23,13 +24,20 @@ def add_words(
     Returns the rows, the names of what was appended, and what was learned about the words of each
     column: given as `known`, other rows are read the same way.
     """
-    parts, names, learned = [x], list[str](), dict[str, Any]()
+    parts, names, learned = list[Any](), list[str](), dict[str, Any]()
     for column in columns:
         texts = [_text(cell, row, column) for row, cell in enumerate(cells[column])]
         learned[column] = known[column] if column in known else _learned(texts, column)
         parts.append(_weighed(texts, learned[column], column))
         names += [f"{column}: {word}" for word in learned[column]["words"]]
-    return np.concatenate(parts, axis=1), names, learned
+    check_memory(len(x), x.shape[1] + len(names))
+    whole, end = np.zeros((len(x), x.shape[1] + len(names)), np.float32), x.shape[1]
+    whole[:, :end] = x
+    for part in parts:
+        start, end = end, end + part.shape[1]
+        for rows in chunks(*part.shape):  # a copy of all would take twice the memory
+            whole[rows, start:end] = part[rows].toarray()
+    return whole, names, learned
 
 
 def _text(cell: Any, row: int, column: str) -> str:
@@ -51,7 +59,7 @@ def _learned(texts: list[str], column: str) -> dict[str, Any]:
     return {"words": made.get_feature_names_out().tolist(), "idf": made.idf_.tolist()}
 
 
-def _weighed(texts: list[str], learned: Any, column: str) -> NDArray[np.float32]:
+def _weighed(texts: list[str], learned: Any, column: str) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     try:
@@ -63,5 +71,4 @@ def _weighed(texts: list[str], learned: Any, column: str) -> NDArray[np.float32]
     except (TypeError, ValueError, KeyError):
         problem = "what the model knows about words is damaged"
         raise DataError(problem, "train it again", column=column) from None
-    check_memory(len(texts), len(words))
-    return np.asarray(made.transform(texts).toarray())
+    return made.transform(texts)
