@@ -204,7 +204,7 @@ def test_contradictions_are_the_same_number_everywhere(tmp_path: Path) -> None:
         assert (out / "items.csv").read_text().count("contradicting") == 7
         assert json.loads((out / "about.json").read_text())["counts"]["contradicting"] == 7
     _decide(project.folder)
-    assert re.search(r"contradictions +0 *\n.*decided +7 item", ran("status", project.folder), re.S)
+    assert re.search(r"contradictions +0 *\n.*decided +7 by", ran("status", project.folder), re.S)
     result = fitted(Made(project.folder, source, truth), tmp_path / "decided")
     assert "rule out every class" not in result.stderr
     assert "rule out every class" not in run("evaluate", tmp_path / "no", project.folder).stderr

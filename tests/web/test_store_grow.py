@@ -156,7 +156,7 @@ def test_people_label_on_while_a_project_grows(make: Make, again: Again) -> None
 
     def label(number: int) -> list[str]:
         told = []
-        for turn in range(12):
+        for turn in range(8):
             mine = (store, other)[turn % 2]
             for question in mine.next(people[number], 1):
                 reply = said(("yes", "no")[turn % 2], question.id)

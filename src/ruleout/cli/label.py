@@ -572,9 +572,8 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
         "time left": in_time(done.seconds_left),
         "contradictions": f"{(log.candidates == 0).sum():,}",
+        "decided": f"{len(in_force(log.decisions)):,} by leads",
     }
-    if count := len(in_force(log.decisions)):
-        rows["decided"] = f"{count:,} item(s), by leads"
     show_rows(("", ""), rows.items())
 
 

@@ -53,7 +53,6 @@ class Contradiction:
     """An item whose answers rule out every class together, or the one that is known; and these."""
 
     item: str
-    known: int | None
     answers: tuple[LogRow, ...]
 
 
@@ -220,11 +219,7 @@ class AnswerLog:
         places = places[np.argsort(self.item[places], kind="stable")]
         each = np.split(places, np.searchsorted(self.item[places], wrong)[1:])
         return tuple(
-            Contradiction(
-                item=self.items[item],
-                known=int(self.gold_class[item]) if self.gold_class[item] >= 0 else None,
-                answers=tuple(map(self.row, own.tolist())),
-            )
+            Contradiction(item=self.items[item], answers=tuple(map(self.row, own.tolist())))
             for item, own in zip(wrong.tolist(), each, strict=bool(len(wrong)))
         )
 

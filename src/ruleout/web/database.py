@@ -137,10 +137,7 @@ class Database:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
 
     def hold_turns(self, connection: Connection) -> None:
-        """Let turns under way end and others wait, until this transaction ends.
-
-        Every turn locks its users first. In SQLite this is so wherever something is written.
-        """
+        """Let turns, which lock users first, end and wait until this is written, as in SQLite."""
         if not self.file:
             connection.exec_driver_sql("LOCK TABLE users IN EXCLUSIVE MODE")
 

@@ -393,7 +393,7 @@ def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> ClashV
         clash.answers[0].item,
         named(clash.item, 60),
         None if item.kind == "image" else named(text, _LONGEST).short,
-        None if clash.known is None else named(classes[clash.known], 24),
+        None if item.gold is None else named(classes[item.gold], 24),
         tuple(said[:_SHOWN]),
         max(len(said) - _SHOWN, 0),
         pairs,
