@@ -43,18 +43,18 @@ def test_a_backup_opens_with_the_same_answers(tmp_path: Path) -> None:
 
 
 def test_a_backup_under_load_is_of_one_moment(tmp_path: Path) -> None:
-    project, done = make_project(tmp_path, "--rounds", 20, count=20), Event()
+    project, done = make_project(tmp_path, "--rounds", 8, count=10), Event()
 
     def label() -> None:
         with Project.open(project) as opened:
-            for number in range(20):
+            for number in range(8):
                 answer_all(opened.store, opened.store.add_user(f"Ann{number}"))
         done.set()
 
     work = Thread(target=label)
     work.start()
     files: list[Path] = []
-    while not done.is_set() and len(files) < 5:
+    while not done.is_set() and len(files) < 3:
         files.append(tmp_path / f"{len(files)}.zip")
         ran("backup", project, files[-1])
     work.join()
