@@ -197,6 +197,10 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
         ({"criterion": "acuracy"}, "did you mean 'accuracy'?"),
         ({"average": 300}, "average must lie between 1 and the 250 epochs, not 300"),
         ({"reference": "lgo"}, "unknown approach 'lgo'; did you mean 'log'?"),
+        (
+            {"approaches": ["log", "exp"], "reference": "mae"},
+            "reference 'mae' is not among the approaches; add it, or name one of log, exp",
+        ),
         ({"epochs": 0}, "epochs must be a whole number of at least 1, not 0"),
         ({"patience": 0}, "patience must be a whole number of at least 1, not 0"),
         ({"class_weight": {11: 2.0}}, "class_weight names an unknown class 11"),

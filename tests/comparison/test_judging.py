@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # the sentences stand as users read them
 """No row does more than one of: training, choosing, judging."""
 
 from __future__ import annotations
@@ -181,3 +182,43 @@ def test_a_comparison_takes_groups(sets: ro.LabelSets) -> None:
     assert len(table.best.values) == 1000
     with pytest.raises(ValueError, match="folds need at least two trials, each with groups"):
         ro.compare(digits()[0], sets, groups=GROUPS > 9, judge="folds", trials=3, **told)
+
+
+@pytest.mark.parametrize(
+    ("groups", "told", "sentence"),
+    [
+        (
+            np.arange(1000) % 2,
+            {},
+            "2 group(s) are too few to train, choose and judge; give at least three, or test rows",
+        ),
+        (
+            np.zeros(1000),
+            {},
+            "1 group(s) are too few to train, choose and judge; give at least three, or test rows",
+        ),
+        (
+            np.arange(1000) % 3,
+            {"judge": 0.7},
+            "the groups that judge leave only one to train and choose; give more groups, or let fewer rows judge",
+        ),
+        (
+            np.arange(1000) % 2,
+            {"judge": "folds", "trials": 2},
+            "the groups that judge leave only one to train and choose; give more groups, or let fewer rows judge",
+        ),
+    ],
+    ids=["two", "one", "many judge", "two folds"],
+)
+def test_groups_are_needed_to_train_to_choose_and_to_judge(
+    sets: ro.LabelSets, groups: Any, told: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        planned(digits()[0], sets, groups=groups, **told)
+    assert str(error.value) == sentence
+
+
+def test_three_groups_are_enough(sets: ro.LabelSets) -> None:
+    told: dict[str, Any] = {"approaches": ["log"], "grid": None, "epochs": 1, "trials": 1}
+    table = ro.compare(digits()[0], sets, groups=np.arange(1000) % 3, **told)
+    assert table.method.rows in (333, 334)

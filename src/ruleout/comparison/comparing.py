@@ -32,6 +32,8 @@ from ruleout.training.validation import check_counts, check_features
 #: Called with the share of the work that is done, and the approach at work.
 Progress: TypeAlias = Callable[[float, str], None]
 
+_OURS = ("log", "exp")  # the reference of the paper
+
 
 def compare(
     x: Any,
@@ -48,7 +50,7 @@ def compare(
     test: tuple[Any, Any] | None = None,
     judge: float | Literal["folds"] = 0.2,
     score: str | Criterion = "accuracy",
-    reference: str | Sequence[str] = ("log", "exp"),
+    reference: str | Sequence[str] = _OURS,
     over: Over | None = None,
     level: float = 0.05,
     holm: bool = False,
@@ -103,7 +105,8 @@ def compare(
     score
         What label sets are turned into: ``"accuracy"``, ``"consistency"``, ``"risk"``.
     reference
-        The others are tested against the best of these; where none takes part, against the best.
+        The others are tested against the best of these, which must be among the approaches; where
+        LOG and EXP, the default, are not, against the best.
     over
         What the paired t-test runs over. None: trials where true labels judge and there are
         several, else rows.
@@ -144,6 +147,9 @@ def compare(
     named = (reference,) if isinstance(reference, str) else tuple(reference)
     known = {one.name for one in chosen}  # a user's own name is not in the table
     ours = [name if name in known else find_approach(name).name for name in named]
+    if named != _OURS and (absent := [name for name in ours if name not in known]):
+        say = f"add it, or name one of {', '.join(one.name for one in chosen)}"
+        raise ValueError(f"reference {absent[0]!r} is not among the approaches; {say}")
     chooses, judges = _criterion(criterion), _criterion(score)
     check_counts(epochs=epochs, patience=patience)
     if not 1 <= average <= epochs:

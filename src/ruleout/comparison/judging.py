@@ -108,6 +108,9 @@ def plan(
     many = max(1, int(np.ceil(round(n * judge, 9))))
     if own is None:
         aside = np.sort(chance.permutation(n)[:many])
+    elif own.max() < 2:
+        problem = f"{own.max() + 1} group(s) are too few to train, choose and judge"
+        raise InputError(problem, "give at least three, or test rows")
     else:
         aside = np.flatnonzero(draw_groups(own, many, chance))
     return _kept(x, given, [aside] * count, "kept", score)
@@ -172,6 +175,9 @@ def _kept(
         if len(rows) < 2:
             problem = f"{x.shape[0]} rows are too few to train, choose and judge"
             raise InputError(problem, "give more rows")
+        if trial.groups is not None and len(np.unique(trial.groups[rows])) < 2:
+            problem = "the groups that judge leave only one to train and choose"
+            raise InputError(problem, "give more groups, or let fewer rows judge")
         own.append(trial.part(rows))
         judges.append(trial.part(aside))
     judges = even(judges)
