@@ -80,6 +80,12 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         lambda: _fit(X[:0], SETS[:0]),
         "Found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required by RuleOutClassifier.",
     ),
+    ("an iterator of no rows", lambda: _fit(iter([])), "X has no rows; give at least one"),
+    (
+        "an iterator of rows",
+        lambda: _fit(iter(X)),
+        "X is a iterator; give all rows at once: an array, a tensor, a memory map or a sparse matrix",
+    ),
     (
         "other features",
         lambda: _fit().predict(X[:, :2]),
@@ -106,6 +112,31 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "lists as labels of known classes",
         lambda: _fit(y=np.array(["a", "a", "a|c", "a", "a", "a"]), classes=["a", "b", "c"]),
         "row 2, column 'y': 'a|c' lists several classes, and y holds one label per row; where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], classes)",
+    ),
+    (
+        "lists as labels, none of them alone",
+        lambda: _fit(y=np.array(["a|b", "c|d", "e"] * 2)),
+        "row 0, column 'y': 'a|b' lists several classes, and y holds one label per row; where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], classes)",
+    ),
+    (
+        "sets as labels",
+        lambda: _fit(y=[{"a"}, {"b"}] * 3),
+        "row 0, column 'y': unknown class {'a'}; give one label; sets of labels go into LabelSets(...) or from_lists",
+    ),
+    (
+        "sets as labels of known classes",
+        lambda: _fit(y=[frozenset("a"), frozenset("b")] * 3, classes=["a", "b"]),
+        "row 0, column 'y': unknown class frozenset({'a'}); give one label; sets of labels go into LabelSets(...) or from_lists",
+    ),
+    (
+        "no labels",
+        lambda: _fit(y=[None] * 6),
+        "row 0, column 'y': unknown class None; fill in or drop missing labels",
+    ),
+    (
+        "a label missing",
+        lambda: _fit(y=["a", "b", None] * 2),
+        "row 2, column 'y': unknown class None; fill in or drop missing labels",
     ),
     ("fewer sets", lambda: _fit(y=SETS[:5]), "X has 6 rows but y has 5; give one set for each row"),
     (
@@ -366,6 +397,21 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "score of an unknown label",
         lambda: _fit().score(X, [5] * 6),
         "row 0, column 'y': unknown class 5; the classes are 0, 1, 2",
+    ),
+    (
+        "score of text",
+        lambda: _fit().score(X, Y.astype(str)),
+        "row 0, column 'y': unknown class '0'; the classes are whole numbers, and y holds text: give whole numbers",
+    ),
+    (
+        "score of numbers",
+        lambda: _fit(y=Y.astype(str)).score(X, Y),
+        "row 0, column 'y': unknown class 0; the classes are text, and y holds whole numbers: give text",
+    ),
+    (
+        "test labels that are text",
+        lambda: ro.compare(X, SETS, test=(X, list(map(str, Y)))),
+        "row 0, column 'y_test': unknown class '0'; the classes are whole numbers, and y_test holds text: give whole numbers",
     ),
     (
         "score of nothing",

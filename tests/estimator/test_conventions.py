@@ -189,9 +189,11 @@ def test_labels_come_back_as_they_were(y: Any) -> None:
     assert clf.score(X, y) == (clf.predict(X) == y).mean()
 
 
-def test_a_bar_in_a_class_name_is_no_list() -> None:
+def test_a_bar_in_a_class_name_is_no_list_where_classes_names_it() -> None:
     names = np.array(["on|off", "up"])
-    assert_array_equal(classifier().fit(X, names[Y % 2]).classes_, names)
+    clf = classifier(classes=names).fit(X, names[Y % 2])
+    assert_array_equal(clf.classes_, names)
+    assert clf.score(X, names[Y % 2]) == (clf.predict(X) == names[Y % 2]).mean()
 
 
 def test_classes_may_name_more_than_occur() -> None:

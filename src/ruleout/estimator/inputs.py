@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ruleout.datasets.tables import Request
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
-from ruleout.labels.classes import plain, shown, unknown
+from ruleout.labels.classes import is_missing, plain, shown, unknown
 from ruleout.labels.errors import InputError, nearest
 from ruleout.training import Trial
 from ruleout.training.class_weights import weigh_rows
@@ -130,6 +129,8 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
     if classes is None and not whole:
         problem = "the first call of partial_fit cannot know all classes from labels"
         raise InputError(problem, "give classes=[...]")
+    for row in np.flatnonzero([_is_no_label(one) for one in y]) if y.dtype == object else ():
+        raise unknown(y[row], (), row=int(row), column="y")
     if classes is None:
         check_classification_targets(y)
     names = np.unique(y) if classes is None else class_array(classes)
@@ -140,15 +141,17 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
     return LabelSets.from_labels(positions(y, names), len(names)), names
 
 
+def _is_no_label(one: Any) -> bool:
+    return is_missing(one) or isinstance(one, list | tuple | Set)
+
+
 def _check_single(y: NDArray[Any], classes: Collection[Any]) -> None:
-    """Raise where labels list several classes: "a|b" beside another label or class with an a."""
+    """Raise where labels list several classes: "a|b", unless it is the name of a class."""
     if y.dtype.kind not in "OUT":
         return
-    labels = {label for label in np.unique(y).tolist() if isinstance(label, str)} - {*classes}
-    parts = Counter(part for label in labels for part in {*label.split("|")})
-    parts.update(one for one in classes if isinstance(one, str))
-    for label in sorted(labels):
-        if "|" in label and any(parts[part] > 1 for part in label.split("|")):
+    known = {*classes}
+    for label in np.unique(y).tolist():
+        if isinstance(label, str) and "|" in label and label not in known:
             raise InputError(
                 f"{label!r} lists several classes, and y holds one label per row",
                 "where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], "

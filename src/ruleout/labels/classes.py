@@ -14,6 +14,7 @@ ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
 
 _MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "nat")  # what programs write for unknown
+_KINDS: dict[type, str] = {str: "text", int: "whole numbers", float: "numbers"}
 _MOST = 1_000_000  # classes: far more than anybody has, and few enough to list
 
 
@@ -126,13 +127,16 @@ def look_alikes(classes: Sequence[ClassName]) -> list[str]:
 
 
 def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> LabelError:
-    say = f"the classes are {shown(classes)}"
+    say, text = f"the classes are {shown(classes)}", brief(label)
     remedy = nearest(label, classes, say) if isinstance(label, str) else say
     if is_missing(label):
         remedy = "fill in or drop missing labels"
-    elif isinstance(label, (list, tuple)):
+    elif isinstance(label, (list, tuple, Set)):
         remedy = "give one label; sets of labels go into LabelSets(...) or from_lists"
-    return LabelError(f"unknown class {brief(label)}", remedy, **where)
+    elif text.strip("'") in map(str, classes) and type(label) is not type(classes[0]):
+        own, its = (_KINDS.get(type(one), type(one).__name__) for one in (classes[0], label))
+        remedy = f"the classes are {own}, and {where.get('column', 'this')} holds {its}: give {own}"
+    return LabelError(f"unknown class {text}", remedy, **where)
 
 
 def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np.intp]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ruleout.training.stack import Run, Stopping
     from ruleout.training.watches import Watch
 
+_AT_ONCE = "give all rows at once: an array, a tensor, a memory map or a sparse matrix"
 _BLOCK = 64 << 20  # bytes looked at in one go
 
 # ---------------------------------------------------------------------- features
@@ -36,14 +37,20 @@ def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
     if isinstance(x, Dataset | DataLoader):
         return _from_loader(x, f"{what} is a {type(x).__name__} and", pairs)
     arrow = sys.modules.get("pyarrow")
-    if arrow and isinstance(x, Iterator | list | tuple | arrow.RecordBatchReader):
+    stream = isinstance(x, (Iterator, arrow.RecordBatchReader) if arrow else Iterator)
+    if stream or isinstance(x, list | tuple):
         parts = iter(x)
-        if isinstance(first := next(parts, None), arrow.RecordBatch):
+        first = next(parts, None)
+        if arrow and isinstance(first, arrow.RecordBatch):
             try:
                 return arrow.Table.from_batches([first, *parts]), None
             except (ValueError, TypeError):
                 say = "give record batches alone, all with the same columns"
                 raise InputError(f"the batches of {what} differ", say) from None
+        if stream and first is None:
+            raise InputError(f"{what} has no rows", "give at least one")
+        if stream:
+            raise InputError(f"{what} is a {type(x).__name__}", _AT_ONCE)
     return x, None
 
 
@@ -85,8 +92,7 @@ def check_features(x: Any, what: str = "x") -> Any:
         with suppress(TypeError, ValueError):
             array = np.asarray(x.to_numpy(dtype=float, na_value=np.nan))
     if array.dtype == object and array.ndim == 0:  # a generator
-        remedy = "give all rows at once: an array, a tensor, a memory map or a sparse matrix"
-        raise InputError(f"{what} is a {type(x).__name__}", remedy)
+        raise InputError(f"{what} is a {type(x).__name__}", _AT_ONCE)
     if array.ndim < 2 or 0 in array.shape[1:]:
         raise InputError(f"{what} has shape {array.shape}", "give rows × features")
     if array.dtype.kind not in "fiub":
