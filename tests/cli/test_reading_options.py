@@ -94,6 +94,21 @@ def test_weights_and_groups_reach_the_comparison(grouped: Path, label: tuple[str
     assert results["method"]["rows"] == 6  # the smallest groups, one of the three
 
 
+def test_rows_that_weigh_nothing_neither_choose_nor_judge(tmp_path: Path) -> None:
+    good = [f"{n % 2}.5,{'yes' if n % 2 else 'no'},1" for n in range(40)]
+    bad = [f"{n % 2}.5,{'no' if n % 2 else 'yes'},0" for n in range(40)]
+    told = ("--excluded", "not", "--weight", "w", "--approaches", "log", "--epochs", "40")
+    scores = []
+    for name, rows in (("both", [*good, *bad]), ("good", good)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["x,not,w", *rows]))
+        out = tmp_path / name
+        result = run("compare", tmp_path / f"{name}.csv", *told, "--out", out)
+        assert result.exit_code == 0, result.output
+        (row,) = json.loads((out / "results.json").read_text())["rows"]
+        scores.append(row["score"])
+    assert scores == [1.0, 1.0]
+
+
 @pytest.fixture
 def books(tmp_path: Path) -> Path:
     file = tmp_path / "books.csv"

@@ -65,11 +65,17 @@ def make(
 
 
 def annotate(
-    project: Project, truth: dict[str, int], *, people: int = 2, error: float = 0.0, most: int = -1
+    project: Project,
+    truth: dict[str, int],
+    *,
+    people: int = 2,
+    error: float = 0.0,
+    most: int = -1,
+    first: int = 0,
 ) -> None:
     """Let people answer all they are asked, wrong in a share of cases; `most` questions each."""
     names = {number: item.name for number, item in project.store.items()}
-    for number in range(people):
+    for number in range(first, first + people):
         random = np.random.default_rng([number, 7])
         user = project.store.add_user(f"annotator {number}")
         left = most

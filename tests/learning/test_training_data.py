@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,26 @@ def test_likelihoods_are_those_behind_the_weights(images: Any) -> None:
 
 def test_without_gold_questions_nobody_is_said_to_err(rows: Any) -> None:
     assert read_review(rows, ignore=["more"]).likelihood is None
+
+
+def test_items_asked_before_a_class_was_added_say_nothing_of_it_and_do_not_train(
+    tmp_path: Path,
+) -> None:
+    """They could not rule it out, so that a model would call everything by its name."""
+    source = write_images(tmp_path / "pictures", X)
+    project, truth = make(tmp_path / "project", source, Y, rounds=1)
+    annotate(project, truth, people=1)
+    before = len(read_lesson(project).table)
+    settings = project.store.settings
+    project.store.grow(replace(settings, classes=(*settings.classes, "none of these")))
+    with pytest.raises(InputError, match="asked about again"):
+        read_lesson(project)
+    project.store.grow(replace(project.store.settings, rounds=2))
+    annotate(project, truth, people=1, most=N // 2, first=1)
+    found = read_lesson(project)
+    log = project.store.answer_log()
+    again = {log.items[item] for item in log.item[log.asked_of == 11].tolist()}
+    assert set(found.table.row_names or ()) == again
+    assert 0 < len(again) < before
+    assert f"{before - len(again)} item(s) were asked about only before" in found.notes[0]
+    project.close()

@@ -119,3 +119,12 @@ def test_there_is_no_way_in_for_true_labels() -> None:
     assert list(call) == ["logits", "excluded", "rate"]
     with pytest.raises(ValueError, match="must both end in"):
         ro.criterion("accuracy")(torch.zeros(5, 3), np.array([0, 1, 2, 0, 1]) == 1)
+
+
+def test_predictions_that_were_not_ruled_out_earn_exactly_one() -> None:
+    """In float32 and for every size of a set: a tie of two models is a tie to the bit."""
+    for k in (3, 7, 10, 20):
+        excluded = torch.tril(torch.ones(k - 1, k))  # 1 to k-1 classes; the last one never
+        logits = torch.zeros(k - 1, k)
+        logits[:, -1] = 1
+        assert ro.criterion("accuracy").values(logits, excluded).tolist() == [1.0] * (k - 1)

@@ -82,9 +82,9 @@ def test_progress_does_not_tell_which_question_was_gold(make: Make) -> None:
         seen.append(store.progress(ann))
     assert 5 < gold < 35
     assert [one.given for one in seen] == [*range(41)]
-    assert {one.wanted for one in seen} == {100}
+    assert {one.wanted for one in seen} == {60}  # the known items are among those asked about
     left = [one.seconds_left for one in seen[2:]]
-    assert left == pytest.approx([float(100 - one.given) for one in seen[2:]])
+    assert left == pytest.approx([float(60 - one.given) for one in seen[2:]])
     second = 40
     while store.next(ann, 1, at(second)):
         asked_and_said(store, ann, "no", at(second))
@@ -92,6 +92,12 @@ def test_progress_does_not_tell_which_question_was_gold(make: Make) -> None:
     told = store.progress(ann)
     assert (told.given, told.seconds_left) == (told.wanted, 0)
     assert store.progress().given == 60
+
+
+def test_few_known_items_make_more_to_answer_than_the_items_need(make: Make) -> None:
+    store = make(make_items(60, gold=3), gold_rate=0.4)
+    assert store.progress(store.add_user("Ann")).wanted == 95  # 57 others are three fifths of it
+    assert store.progress().wanted == 60
 
 
 def test_a_new_project_has_no_pace(make: Make) -> None:

@@ -97,13 +97,18 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     from ruleout.training import Trial
 
     assert table.sets is not None
-    x, rows = table.x, Trial(table.sets, weight=table.weight, groups=table.groups)
+    x, labels, groups = table.x, table.labels, table.groups
+    rows = Trial(table.sets, weight=table.weight, groups=groups)
+    if table.weight is not None:  # rows that weigh nothing neither train nor choose nor judge
+        kept = table.weight.nonzero()[0]
+        x, rows = x[kept], replace(rows.part(kept), rows=None)
+        labels, groups = (one if one is None else one[kept] for one in (labels, groups))
     told |= {"judge": judge, "shape": table.shape}
-    if table.labels is not None:
+    if labels is not None:
         if judge == "folds":
             raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
-        train, test = split(len(x), judge, seed=told["seed"], groups=table.groups)
-        told["test"] = (x[test], table.labels[test])
+        train, test = split(len(x), judge, seed=told["seed"], groups=groups)
+        told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
     with as_notes(), overall() as progress:
         return run(x, rows, progress=progress, **told)

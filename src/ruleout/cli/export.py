@@ -17,7 +17,7 @@ def export(
     """Write a model as ONNX, which runs without ruleout and torch.
 
     Rows go in as 'x', 'probabilities' come out; class names are in the metadata. Needs
-    ruleout[export].
+    the extra "export".
     """
     from ruleout.estimator import load
 

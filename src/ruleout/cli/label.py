@@ -566,9 +566,9 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
         "items": f"{done.items:,} from {opened.source}",
         "asks": f"{settings.mode}, {len(settings.classes)} classes, law {settings.law}"
         + ("" if settings.cap is None else f", at most {settings.cap}"),
-        "done": f"{done.done:,} of {done.items:,} items, {share:.0f} %",
-        "answers": f"{done.given:,} of {done.wanted:,} wanted; {done.answers:,} with tests, "
-        f"{done.skips:,} skipped",
+        "done": f"{done.done:,} of {done.items:,} items",
+        "answers": f"{done.given:,} of {done.wanted:,} wanted, {share:.0f} %; "
+        f"{done.answers - done.given:,} more as tests, {done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
         "time left": in_time(done.seconds_left),
         "contradictions": f"{(log.candidates == 0).sum():,}",

@@ -191,12 +191,6 @@ def _section(table: PaperTable) -> Section:
             f"of the last {spec.average} epochs; configurations were chosen by {spec.criterion} on "
             f"{100 * spec.share:g} % of the training rows, without true labels."
         )
-        fewer = [r.spec for r in table.records if r.spec.search_trials]
-        if fewer:
-            text += (
-                f" In {len(fewer)} of {len(table.records)} cells {fewer[0].search_trials} of "
-                f"{spec.trials} trials searched the grid for all."
-            )
     return Section(table.cells.title, parts, text=text)
 
 
@@ -257,7 +251,7 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
                 for row in rows
             ],
             ours=["" if one is None else _named(one.spec.approach)[1] for one in ours],
-            note=protocol(specs[0].protocol).about(specs[0].law),
+            note=protocol(specs[0].protocol).about(specs[0].law) + _fewer(held.records),
             name="-".join(filter(None, [table.replace("_", "-"), setting])),
             compared=specs[0].features == "raw" and table != "own",
         ),
@@ -267,6 +261,17 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
             (f"{_named(one.spec.approach)[1]} on {heads[_place(one.spec)]}", _failed(one))
             for one in held.failures
         ],
+    )
+
+
+def _fewer(records: Sequence[Record]) -> str:
+    """Say in which cells not every trial searched the grid."""
+    fewer = [record.spec for record in records if record.spec.search_trials]
+    if not fewer:
+        return ""
+    return (
+        f" In {len(fewer)} of {len(records)} cells {fewer[0].search_trials} of {fewer[0].trials} "
+        "trials searched the grid for all: see “chosen_by” in accuracy.csv."
     )
 
 

@@ -32,6 +32,9 @@ How: TypeAlias = Literal["intersection", "answers", "no"]
 USUAL: How = "intersection"
 
 
+_ASK_AGAIN = "have them asked about again (`ruleout label add --rounds`)"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
     """What a classifier is trained on."""
@@ -69,14 +72,21 @@ def read_lesson(
     gold = {log.items[at] for at in np.flatnonzero(log.gold_class >= 0).tolist()}
     kept = [row for row, name in enumerate(names) if name not in gold]  # by these it is judged
     names, target = tuple(names[row] for row in kept), part(target, kept)
+    early = int(log.early.sum())
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
+        remedy = _ASK_AGAIN if early else remedy
         raise InputError(
             f"no item has an answer that teaches by {how!r}", remedy, file=project.folder
         )
     items = {item.name: item for _, item in project.store.items()}
     table = read_features(project, [items[name] for name in names], source, **reading)
     notes = contradiction_notes(log.contradictions(), "they are left out")
+    if early:
+        notes.append(
+            f"{early:,} item(s) were asked about only before the last classes were added, and say "
+            f"nothing of those: left out. To use them, {_ASK_AGAIN}."
+        )
     if len(log.standing("excluded")):
         notes.append(
             "Classes that people clicked away were not drawn at random: the accuracy estimated "
@@ -167,7 +177,8 @@ def contradiction_notes(contradictions: Sequence[Contradiction], then: str) -> l
         return []
     names = shown([one.item for one in contradictions])
     return [
-        f"The answers about {len(contradictions):,} item(s) rule out every class, {names}: {then}. "
+        f"The answers about {len(contradictions):,} item(s) rule out every class, or the known "
+        f"one, {names}: {then}. "
         "`ruleout label export` lists those answers."
     ]
 

@@ -69,11 +69,8 @@ class Criterion:
 
 
 def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
-    wrong = losses.zero_one(logits)
-    if rate is None:  # equal to what follows but for rounding, on which kept results rest
-        return 1 - losses.unbiased(wrong, excluded)
-    # Of answers the hits vary less than the errors: only the predicted class enters.
-    return losses.unbiased(1 - wrong, excluded, rate)
+    # Hits, not errors: only the predicted class enters, so equal predictions are equal to the bit.
+    return losses.unbiased(1 - losses.zero_one(logits), excluded, rate)
 
 
 def _consistency(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:

@@ -223,6 +223,14 @@ class AnswerLog:
             for item, own in zip(wrong.tolist(), each, strict=bool(len(wrong)))
         )
 
+    @cached_property
+    def early(self) -> Switch:
+        """Items asked about only while there were fewer classes: nothing is said of the others."""
+        asked = np.zeros(len(self.items), np.intp)
+        places = self.standing()
+        np.maximum.at(asked, self.item[places], self.asked_of[places])
+        return np.asarray((asked > 0) & (asked < self.k) & (self.decided < 0))
+
     def known(self, how: How = "no", *, unlabelled: bool = False) -> Known:
         """Combine the answers about each item into what they rule out together.
 
@@ -231,6 +239,7 @@ class AnswerLog:
         """
         kinds: tuple[Kind, ...] = ("no", "excluded") if how == "no" else ()
         out = self._with_decisions(self.union(self.standing(*kinds)))
+        out[self.early] = 0  # a class that could not be ruled out would seem to be the answer
         wrong, empty = self.candidates == 0, count(out) == 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
         tests = tested & (self.answered == 0) & (self.decided < 0)

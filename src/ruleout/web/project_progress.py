@@ -34,12 +34,13 @@ class Progress:
 def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
     row = db.execute(_COUNTS if user is None else _OWN_COUNTS, {"user": user}).one()
     wanted, left = row.items * settings.rounds, int(row.left)  # PostgreSQL sums to a Decimal
-    given, to_come = wanted - left, left / (1 - settings.gold_rate)
+    given = wanted - left
     answered = row.answers if user is not None else given + row.further
+    ordinary = (row.items - row.known) * settings.rounds  # beside which gold questions come
+    every = max(wanted, ceil(ordinary / (1 - settings.gold_rate)))
+    so_far = min(given + row.gold, every - 1) if left else every
     if user is not None:
-        wanted = ceil(wanted / (1 - settings.gold_rate))
-        given = min(given + row.gold, wanted - 1) if left else wanted
-        to_come = wanted - given
+        wanted, given = every, so_far
     team = _pace(db, settings, _LAST)
     return Progress(
         items=row.items,
@@ -49,7 +50,7 @@ def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
         answers=answered,
         skips=row.skips,
         per_hour=team if user is None else _pace(db, settings, _OWN_LAST, user),
-        seconds_left=0.0 if not left else to_come / team * 3600 if team else None,
+        seconds_left=0.0 if not left else (every - so_far) / team * 3600 if team else None,
     )
 
 
@@ -101,7 +102,9 @@ def _last(*where: Any) -> Select[Any]:
 
 _further = _count(~slots.c.needed, slots.c.answer.is_not(None)).scalar_subquery()
 _gold = _count(~slots.c.needed, slots.c.test, slots.c.answer.is_not(None)).scalar_subquery()
+_known = _count(items.c.gold.is_not(None)).select_from(items).scalar_subquery()
 _own = _count(slots.c.holder == _user, slots.c.answer.is_not(None)).scalar_subquery()
-_COUNTS = _counts(_further.label("further"), _skips())
-_OWN_COUNTS = _counts(_own.label("answers"), _gold.label("gold"), _skips(answers.c.user == _user))
+_both = _known.label("known"), _gold.label("gold")
+_COUNTS = _counts(*_both, _further.label("further"), _skips())
+_OWN_COUNTS = _counts(*_both, _own.label("answers"), _skips(answers.c.user == _user))
 _LAST, _OWN_LAST = _last(), _last(answers.c.user == _user)

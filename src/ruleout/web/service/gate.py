@@ -268,6 +268,8 @@ class Gate:
                 await run_in_threadpool(self._lengthen, call.token, until)
         if wait := self._requests.take(call.household if user is None else user.id):
             raise ProblemError("rate", f"too many requests; wait {wait} s", retry_after=wait)
+        if user is None and rule.token and kind.lower() == "bearer":
+            raise ProblemError("login", "this token is unknown or has ended; make another")
         if user is None:
             raise ProblemError("login", "you are not logged in, or no longer; log in")
         return user
