@@ -135,13 +135,64 @@ def test_columns_of_a_file_are_picked_by_name(make: Callable[..., Any], tmp_path
     assert again.reading_["features"] == names
 
 
-def test_an_approach_of_ones_own_is_not_saved(tmp_path: Path) -> None:
-    for approach, kept in ((ro.approach("gce", q=0.3), None), (ro.approach("gce"), "gce")):
-        clf = classifier(approach=approach).fit(X, SETS)
+_SHARES = (1 - np.eye(10)) / 9
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name", "options"),
+    [
+        ({"approach": ro.approach("gce")}, "gce", None),
+        ({"approach": ro.approach("gce", q=0.5)}, "gce", {"q": 0.5}),
+        ({"approach": ro.approach("gce", q=0.5).named("log")}, "gce", {"q": 0.5}),
+        (
+            {"approach": ro.approach("gce", q=0.5), "approach_options": {"q": 0.3}},
+            "gce",
+            {"q": 0.3},
+        ),
+        ({"approach": ro.approach("ga-after").named("mine")}, "ga-after", None),
+        (
+            {"approach": ro.approach("forward-before", transition=_SHARES)},
+            "forward-before",
+            {"transition": _SHARES.tolist()},
+        ),
+    ],
+    ids=["plain", "options", "named", "overridden", "rule", "matrix"],
+)
+def test_an_approach_given_as_an_object_comes_back_by_name(
+    parameters: dict[str, Any], name: str, options: Any, tmp_path: Path
+) -> None:
+    clf = classifier(optimizer="sgd", **parameters).fit(X, SETS)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (again.approach, again.approach_options) == (name, options)
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert_array_equal(
+        again.partial_fit(X, SETS).predict_proba(X), clf.partial_fit(X, SETS).predict_proba(X)
+    )
+
+
+def test_an_approach_that_is_not_registered_is_named(tmp_path: Path) -> None:
+    @ro.losses.register("half-log", family="upper-bound", paper="a test")
+    def half_log(logits: Any, excluded: Any) -> Any:
+        return ro.losses.get("log").function(logits, excluded) / 2
+
+    gone = ro.approach("half-log")
+    ro.losses.forget("half-log")
+    for own, kept in ((gone, "half-log"), (gone.named("log"), None)):
+        clf = classifier(approach=own).fit(X, SETS)
         clf.save(tmp_path / "model")
         again = load(tmp_path / "model")
         assert again.approach == kept
         assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+        with pytest.raises(ValueError, match=r"unknown approach 'half-log'|approach is None"):
+            again.fit(X, SETS)
+
+
+def test_options_that_no_card_can_hold_stop_no_save(tmp_path: Path) -> None:
+    clf = classifier(approach=ro.approach("gce", q=0.5)).fit(X, SETS)
+    clf.approach = ro.approach("pc-after", binary=print)
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model").approach is None
 
 
 def test_a_loaded_model_learns_on(tmp_path: Path) -> None:

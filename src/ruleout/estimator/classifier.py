@@ -634,8 +634,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         The folder appears whole or not at all. A model folder of that name is replaced; anything
         else there is left alone, with an error. What an optimizer remembers is not saved:
-        `partial_fit` after :func:`ruleout.load` starts its moments anew. Nor is an approach of your
-        own, which only training needs: set it again before.
+        `partial_fit` after :func:`ruleout.load` starts its moments anew. An approach is saved by
+        name with its options: one of your own must be registered again before more training.
 
         `reading` says how the rows were read from files, kept in the card for whoever predicts.
         None: as in the card that this classifier was loaded from, if it was.

@@ -129,8 +129,9 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
     if classes is None and not whole:
         problem = "the first call of partial_fit cannot know all classes from labels"
         raise InputError(problem, "give classes=[...]")
-    for row in np.flatnonzero([_is_no_label(one) for one in y]) if y.dtype == object else ():
-        raise unknown(y[row], (), row=int(row), column="y")
+    for row, one in enumerate(y) if y.dtype == object else ():
+        if is_missing(one) or isinstance(one, list | tuple | Set):
+            raise unknown(one, (), row=row, column="y")
     if classes is None:
         check_classification_targets(y)
     names = np.unique(y) if classes is None else class_array(classes)
@@ -139,10 +140,6 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
         say = "name all classes, at least two, in classes=[...]"
         raise InputError(f"y holds one class, {names[0]!s}", say)
     return LabelSets.from_labels(positions(y, names), len(names)), names
-
-
-def _is_no_label(one: Any) -> bool:
-    return is_missing(one) or isinstance(one, list | tuple | Set)
 
 
 def _check_single(y: NDArray[Any], classes: Collection[Any]) -> None:

@@ -11,6 +11,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 from ruleout.estimator.classifier import Judged, RuleOutClassifier, TrainingState
 from ruleout.labels.atomic import atomic_folder, atomic_write
 from ruleout.labels.errors import InputError
+from ruleout.losses import Loss
 from ruleout.methods import Approach, approach, approaches
 from ruleout.models import MODELS, build
 from ruleout.selection import Criterion
@@ -94,7 +96,9 @@ def check_place(path: str | Path) -> Path:
 def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
     own, shape = clf.model, cast(tuple[int, ...], clf.module_.example_shape)
     names = getattr(clf, "feature_names_in_", None)
-    config = {name: _setting(name, one) for name, one in clf.get_params(deep=False).items()}
+    told = clf.get_params(deep=False)
+    told |= _named(clf.approach, clf.approach_options) if isinstance(clf.approach, Approach) else {}
+    config = {name: _setting(name, one) for name, one in told.items()}
     return {
         "config": {name: _plain(one, f"parameter {name}") for name, one in config.items()},
         "own_model": None if isinstance(own, str) else getattr(own, "__qualname__", str(own)),
@@ -117,11 +121,21 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
     }
 
 
+def _named(own: Approach, options: Any) -> dict[str, Any]:
+    """Return the name that an approach is registered under, else its own, and its options."""
+    source = replace(own.source, options={}) if isinstance(own.source, Loss) else own.source
+    table = {name: approach(name) for name in approaches()}
+    same = (name for name, row in table.items() if (row.form, row.source) == (own.form, source))
+    name = next(same, None if own.name in table else own.name)  # None: the name means another
+    try:
+        every = _plain({**own.options, **(options or {})}, "the approach")
+    except InputError:
+        name, every = None, options
+    return {"approach": name, "approach_options": every or None}
+
+
 def _setting(name: str, value: Any) -> Any:
     """Return a parameter for the card, None for what no card can rebuild."""
-    if isinstance(value, Approach):
-        known = value.name in approaches() and approach(value.name) == value
-        return value.name if known else None
     if name == "class_weight" and isinstance(value, Mapping):
         return list(map(list, value.items()))
     if name == "criterion" and isinstance(value, Criterion):
