@@ -20,7 +20,7 @@ def _whole(**parameters: Any) -> RuleOutClassifier:
     return classifier(batch_size=300, precision="float64", **parameters)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "sgd-momentum"])
 def test_five_calls_are_a_fit_of_five_epochs(optimizer: str) -> None:
     fit = _whole(optimizer=optimizer).fit(X, SETS)
     part = _whole(optimizer=optimizer)

@@ -77,14 +77,14 @@ def test_they_also_do_so_in_batches_with_a_short_last_one(
     assert compare(data, approach, model, EIGHT, epochs=3, batch_size=8) < 1e-9
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "sgd-momentum"])
 def test_every_optimizer_is_that_of_torch(data: Any, optimizer: str) -> None:
     options = {"epochs": 3, "batch_size": 16, "optimizer": optimizer}
     assert compare(data, "log", "mlp", EIGHT, **options) < 1e-9
 
 
 @pytest.mark.parametrize("model", ["linear", "mlp"])
-@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "sgd-momentum"])
 def test_schedules_warm_up_clipping_and_full_batches_equal_single_runs(
     data: Any, optimizer: str, model: str
 ) -> None:

@@ -116,7 +116,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     shape
         The shape of an example where the model reads images but rows are flat: ``(3, 32, 32)``.
     learning_rate, weight_decay, batch_size, optimizer
-        Of the training: ``"adam"`` (weight decay inside the gradient), ``"adamw"`` or ``"sgd"``.
+        Of the training: ``"adam"`` (weight decay inside the gradient), ``"adamw"``, ``"sgd"`` or
+        ``"sgd-momentum"`` (0.9).
     epochs
         Passes over the rows. None: 100, or more where rows are few, as many as make 2,000 steps, or
         500 with ``grid="small"``.

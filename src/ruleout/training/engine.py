@@ -112,7 +112,8 @@ def fit_grid(
         Batch sizes and models train one after another.
     epochs, batch_size, optimizer
         The paper: 250, 256, ``"adam"`` (weight decay inside the gradient); also ``"adamw"``,
-        ``"sgd"``, and those of :func:`~ruleout.training.register_optimizer`.
+        ``"sgd"``, ``"sgd-momentum"`` (0.9), and those of
+        :func:`~ruleout.training.register_optimizer`.
     schedule, warmup
         How the learning rate changes: ``"cosine"`` and ``"linear"`` bring it to zero, a function
         makes a factor of the share of this training that is done, 0 to 1. During the first `warmup`

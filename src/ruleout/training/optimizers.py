@@ -226,6 +226,10 @@ def _sgd(p: Tensor, g: Tensor, _moments: list[Tensor], by: Rates) -> None:
     p.addcmul_(g.addcmul_(p, by.decay), by.size, value=-1)
 
 
+def _sgd_momentum(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates) -> None:
+    p.addcmul_(moments[0].mul_(0.9).add_(g.addcmul_(p, by.decay)), by.size, value=-1)
+
+
 _LARGE = 1 << 16  # weights of a model from which torch's own kernel for one model pays
 _LATE = torch.tensor(1e12)  # a step at which Adam's bias corrections are 1: the rates hold them
 
@@ -295,4 +299,5 @@ OPTIMIZERS |= {
     "adam": _adam_kind(_adam, "adam", decoupled=False),
     "adamw": _adam_kind(_adamw, "adamw", decoupled=True),
     "sgd": OptimizerKind(_sgd, fused_gpu=partial(_by_triton, kind="sgd")),
+    "sgd-momentum": OptimizerKind(_sgd_momentum, moments=1),
 }
