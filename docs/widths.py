@@ -39,7 +39,7 @@ def look(folder: Path) -> Iterator[tuple[bool, str]]:
         for width in (DESK, PHONE):
             page = browser.new_page(viewport={"width": width, "height": 900})
             for file in pages:
-                page.goto(file.as_uri())
+                page.goto(file.resolve().as_uri())
                 found, where = page.evaluate(_LOOK), f"{file.relative_to(folder)} at {width} px"
                 yield from ((True, f"{where}: {one} sticks out") for one in found["out"])
                 yield from ((True, f"{where}: {one} is missing") for one in found["broken"])

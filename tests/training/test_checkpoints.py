@@ -191,7 +191,7 @@ def _kill_and_resume(tmp_path: Path, moments: int) -> None:
             while not (folder / "started").exists() and process.poll() is None:
                 time.sleep(0.002)
             try:
-                process.wait(dice.expovariate(4) if attempt < 7 else 300)
+                process.wait(dice.expovariate(4) if attempt < 7 and killed < moments else 300)
                 break
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)

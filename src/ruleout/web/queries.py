@@ -23,9 +23,12 @@ def _any_of(name: str) -> Any:
     return bindparam(name, expanding=True)
 
 
+#: By its key: where whole tables are not to be read, PostgreSQL would compile a query that does.
+REVISION = select(project.c.revision).where(project.c.id == 1)
+
 #: Locked in one order, so that no two wait for each other; with the revision of the settings.
 USERS = (
-    select(users, select(project.c.revision).scalar_subquery().label("revision"))
+    select(users, REVISION.scalar_subquery().label("revision"))
     .where(users.c.id.in_(_any_of("users")))
     .order_by(users.c.id)
     .with_for_update(of=users, key_share=True)

@@ -42,14 +42,13 @@ from ruleout.web.entities import (
 )
 from ruleout.web.project_progress import Progress, progress
 from ruleout.web.proposals import Proposer, capped_law
-from ruleout.web.queries import in_chunks
+from ruleout.web.queries import REVISION, in_chunks
 from ruleout.web.schema import answers, decisions, items, key, project, questions, slots
 from ruleout.web.turns import take_turns
 
 if TYPE_CHECKING:  # its reader needs pyarrow, which the service does without
     from ruleout.web.importing import Earlier
 
-_REVISION = select(project.c.revision)
 _ITEM = select(items).where(items.c.id == bindparam("item"))
 _ASKED = _ITEM.where(
     select(questions.c.id)
@@ -83,7 +82,7 @@ class Store(Accounts):
 
     def _refreshed(self, db: Connection, revision: int | None = None) -> tuple[Settings, Proposer]:
         """Return how to ask, read anew where the project has grown."""
-        now = db.execute(_REVISION).scalar_one() if revision is None else revision
+        now = db.execute(REVISION).scalar_one() if revision is None else revision
         if now > self._current[0]:
             self._current = _read_settings(db.execute(select(project)).one())
         return self._current[1:]
