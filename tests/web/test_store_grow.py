@@ -85,7 +85,7 @@ def test_of_a_new_class_old_answers_say_nothing(make: Make, again: Again) -> Non
     store.answer(ann, said("yes", held[1].id))  # asked before, answered after
     for log in (store.answer_log(), again().answer_log()):
         assert log.candidates.tolist() == [3, 3]
-        assert log.early.all()
+        assert log.early().all()
         assert log.known("intersection").items == ()  # or the new class would seem to be the answer
         assert len(log.every_answer().yes) == 0  # drawn from fewer classes than there are
     new = store.next(bob, 1)[0]
@@ -96,6 +96,19 @@ def test_of_a_new_class_old_answers_say_nothing(make: Make, again: Again) -> Non
     assert (6 in new.proposed) == bool(
         log.known("intersection").sets is not None and _left(log, item, 6)
     )
+
+
+def test_an_old_no_and_a_new_yes_say_nothing_of_a_new_class_where_no_alone_is_heard(
+    make: Make, again: Again
+) -> None:
+    store = make(1, law="fixed:2", rounds=2)
+    ann, bob = store.add_user("Ann"), store.add_user("Bob")
+    store.answer(ann, said("no", store.next(ann, 1)[0].id))
+    grown(again(), classes=tuple("abcdefg"))
+    store.answer(bob, said("yes", store.next(bob, 1)[0].id))
+    log = store.answer_log()
+    assert (log.early("no").tolist(), log.early().tolist()) == ([True], [False])
+    assert log.known("no").items == ()
 
 
 def _left(log: Any, item: int, code: int) -> bool:

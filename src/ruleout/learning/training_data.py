@@ -17,7 +17,7 @@ from ruleout.labels.bits import complement, one_hot
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.row_files import naming
-from ruleout.web.answer_log import AnswerLog, Contradiction
+from ruleout.web.answer_log import HEARD, AnswerLog, Contradiction
 from ruleout.web.entities import Item
 from ruleout.web.error_rates import error_rates, gold_counts, scores, weights
 from ruleout.web.project import Project
@@ -72,7 +72,7 @@ def read_lesson(
     gold = {log.items[at] for at in np.flatnonzero(log.gold_class >= 0).tolist()}
     kept = [row for row, name in enumerate(names) if name not in gold]  # by these it is judged
     names, target = tuple(names[row] for row in kept), part(target, kept)
-    early = int(log.early.sum())
+    early = int(log.early(*HEARD[how]).sum())
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
         remedy = _ASK_AGAIN if early else remedy

@@ -45,6 +45,12 @@ How: TypeAlias = Literal["no", "intersection"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _SAYING: tuple[Kind, ...] = ("yes", "no", "which", "excluded")
+#: Which kinds of answers are heard by each way to combine them; none named: all that say something.
+HEARD: dict[str, tuple[Kind, ...]] = {
+    "no": ("no", "excluded"),
+    "answers": ("yes", "no"),
+    "intersection": (),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -223,11 +229,12 @@ class AnswerLog:
             for item, own in zip(wrong.tolist(), each, strict=bool(len(wrong)))
         )
 
-    @cached_property
-    def early(self) -> Switch:
-        """Items asked about only while there were fewer classes: nothing is said of the others."""
-        asked = np.zeros(len(self.items), np.intp)
-        places = self.standing()
+    def early(self, *kinds: Kind) -> Switch:
+        """Tell which items have answers of these kinds (none named: any) to old questions alone.
+
+        There were fewer classes then, so nothing is said of the others.
+        """
+        asked, places = np.zeros(len(self.items), np.intp), self.standing(*kinds)
         np.maximum.at(asked, self.item[places], self.asked_of[places])
         return np.asarray((asked > 0) & (asked < self.k) & (self.decided < 0))
 
@@ -237,9 +244,9 @@ class AnswerLog:
         Items whose answers of any kind contradict each other are left out, whatever `how` is.
         With `unlabelled`, items of which nothing is known get an empty row.
         """
-        kinds: tuple[Kind, ...] = ("no", "excluded") if how == "no" else ()
+        kinds = HEARD[how]
         out = self._with_decisions(self.union(self.standing(*kinds)))
-        out[self.early] = 0  # a class that could not be ruled out would seem to be the answer
+        out[self.early(*kinds)] = 0  # what could not be ruled out would seem to be the answer
         wrong, empty = self.candidates == 0, count(out) == 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
         tests = tested & (self.answered == 0) & (self.decided < 0)

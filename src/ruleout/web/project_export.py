@@ -132,7 +132,7 @@ def write_bundle(
     """
     export, table = Export(store, how, unlabelled=unlabelled), "csv" if form == "npz" else form
     some = '"no" and rule-out answers rule out' if how == "no" else "all answers rule out together"
-    files = {  # written by what has the name of each
+    files = {
         f"sets.{form}": f"what {some}, one row per labelled item, and the weight of each",
         f"items.{table}": "every item, and whether it is labelled",
         f"contradictions.{table}": "answers that leave no class of an item, or deny the known one",
@@ -140,9 +140,13 @@ def write_bundle(
         f"decisions.{table}": "what leads decided about contradictions; the last in force counts",
         f"days.{table}": "how many questions everybody answered each day, and for how many hours",
     }
+    writers = (
+        export.write_sets, export.write_items, export.write_contradictions, export.write_log,
+        export.write_decisions, export.write_days,
+    )  # fmt: skip
     with whole_folder(folder) as part:
-        for name in files:
-            getattr(export, f"write_{Path(name).stem}")(part / name)
+        for name, write in zip(files, writers, strict=True):
+            write(part / name)
         export.write_about(part / ABOUT, files)
     about = {ABOUT: "what is what"}
     return Bundle(known=export.known, answers=len(export.log), files=files | about)
