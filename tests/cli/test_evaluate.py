@@ -75,7 +75,7 @@ def test_both_are_printed() -> None:
 def test_one_of_the_two_is_needed() -> None:
     result = run("evaluate", *trained())
     assert result.exit_code == 2
-    assert "--label or --excluded" in result.stderr
+    assert "--label, --excluded or --candidates" in result.stderr
 
 
 def test_unknown_labels_are_named() -> None:

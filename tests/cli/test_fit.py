@@ -140,8 +140,8 @@ def test_warnings_are_notes(data: Path) -> None:
 
 
 BAD: list[tuple[str, list[str], int, str]] = [
-    ("neither sets nor labels", [], 2, "--excluded or --label"),
-    ("both", ["--excluded", "not", "--label", "is"], 2, "--excluded or --label"),
+    ("neither sets nor labels", [], 2, "--excluded, --candidates or --label"),
+    ("both", ["--excluded", "not", "--label", "is"], 2, "give one of them alone"),
     ("grid", [*ASK, "--grid", "papr"], 2, "'papr' is not one of"),
     ("hidden", [*ASK, "--hidden", "a"], 2, "'a' is not a list of widths"),
     (

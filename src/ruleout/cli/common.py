@@ -399,6 +399,8 @@ class Source:
         if unnamed and any(place.glob("*/*")) and not (place / "labels.csv").exists():
             return replace(self, label="folder")
         say = "give one; only a labelling project and class folders of images need none"
+        if self.label and (self.excluded or self.candidates):
+            say = "give one of them alone: learn from what was ruled out, or from true labels"
         raise typer.BadParameter(say, param_hint=options)
 
     def need_sets(self) -> None:

@@ -33,7 +33,7 @@ def evaluate(
     project every yes and no counts, and beside them the items whose class is known.
     """
     known = source.label or source.excluded or source.candidates
-    source = source.need_column("--label or --excluded", given=bool(known))
+    source = source.need_column("--label, --excluded or --candidates", given=bool(known))
     clf, tables, items = source.with_model(model, device)
     found = _judged(clf, tables) if items is None else _judged_items(clf, items, source.data)
     names = clf.classes_.tolist()

@@ -63,7 +63,7 @@ def fit(
     """
     sets = source.excluded or source.candidates
     source = source.need_column(
-        "--excluded or --label", given=(sets is None) != (source.label is None)
+        "--excluded, --candidates or --label", given=(sets is None) != (source.label is None)
     )
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
