@@ -1,0 +1,186 @@
+r"""How sets came about: one small object that drawing, losses, criteria and checks read.
+
+An origin says how likely each set of ruled-out classes is when y is true. Three kinds are known:
+
+- :class:`Uniform`: a size by a law, then every set of that size without y is equally likely. With
+  probability `error` the row is wrong: every set of that size that holds y is equally likely.
+- :class:`Transition`: one class c is ruled out, with probability :math:`Q_{yc}`.
+- :class:`Flips`: every class c is ruled out on its own account, with probability :math:`R_{yc}`.
+
+From it follow the likelihood of a set for every class, :math:`P(\bar Y \mid y)`, and the credit of
+a prediction: a number whose mean is 1 where the prediction is right and 0 where it is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ruleout.labels.classes import Classes, class_names, encode, to_array
+from ruleout.labels.errors import LabelError, brief
+from ruleout.labels.laws import Law, Seed
+from ruleout.labels.laws import draw as draw_uniform
+from ruleout.labels.sets import LabelSets
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class Credit(NamedTuple):
+    """What predictions earn, ``[n]`` each: its mean is 1 if right and 0 if wrong, given the sets' law."""
+
+    value: Array
+    right: Array  #: its variance where the prediction is right
+    wrong: Array  #: its variance where the prediction is wrong
+
+
+class Origin(Protocol):
+    """What every kind of origin can do."""
+
+    def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
+        """Draw a set for each true label."""
+
+    def log_likelihood(self, sets: LabelSets) -> Array:
+        r"""Return :math:`\log P(\bar Y_i \mid y)`, ``[n, k]``, up to a constant of each row."""
+
+    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
+        """Return what predictions (positions among the classes) earn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Sets of a size are equally likely, as in the paper; a share of the rows may be wrong.
+
+    `error` is one number, or one for each row.
+    """
+
+    law: Law = "released"
+    error: Any = 0.0
+
+    def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
+        """Draw a size, then a set of it without the true class, or, by mistake, with it."""
+        random = np.random.default_rng(seed)
+        sets = draw_uniform(y, classes, self.law, random)
+        true = encode(y, sets.classes, "y")
+        wrong = np.flatnonzero(random.random(len(true)) < self._errors(len(true)))
+        out = sets.excluded
+        given = np.where(out[wrong], random.random((len(wrong), out.shape[1])), -1)
+        out[wrong, given.argmax(1)] = False  # a wrong set has the true class in place of another
+        out[wrong, true[wrong]] = True
+        return LabelSets(out, sets.classes)
+
+    def _errors(self, n: int) -> Array:
+        error = np.asarray(self.error, float)
+        if not ((error >= 0) & (error < 1)).all() or error.shape not in ((), (n,)):
+            raise LabelError(f"the error rate is {brief(self.error)}", "give numbers from 0 to 1")
+        return np.broadcast_to(error, (n,))
+
+    def log_likelihood(self, sets: LabelSets) -> Array:
+        """Return 0 for classes that are possible, and log of e (k-s) / ((1-e) s) for the others."""
+        k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
+        with np.errstate(divide="ignore"):
+            gap = np.log(e * (k - s)) - np.log((1 - e) * np.maximum(s, 1))
+        return np.where(sets.excluded, gap[:, None], 0.0)
+
+    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
+        """Return (1[possible] - b) / (a - b): a and b are how often right and wrong ones stay."""
+        k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
+        a, b = 1 - e, 1 - (s - e) / (k - 1)
+        possible = ~sets.excluded[np.arange(len(sets)), predicted]
+        if not (a > b).all():
+            raise LabelError("sets that are wrong so often say nothing", "ask better questions")
+        scale = a - b
+        return Credit((possible - b) / scale, a * (1 - a) / scale**2, b * (1 - b) / scale**2)
+
+
+class _Matrix:
+    """Of kinds whose chances are a matrix ``[k, k]``: row y, how likely each class is ruled out."""
+
+    rates: Array
+
+    def __init__(self, rates: Any) -> None:
+        self.rates = to_array(rates, "rates").astype(float)
+        if self.rates.ndim != 2 or len(set(self.rates.shape)) != 1:
+            raise LabelError(f"rates have shape {self.rates.shape}", "give k rows of k numbers")
+        if not ((self.rates >= 0) & (self.rates <= 1)).all():
+            raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
+
+    def _covariance(self) -> Array:
+        """Return the covariances of what is ruled out given each class, ``[k, k, k]``."""
+        raise NotImplementedError
+
+    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
+        r"""Return :math:`u_{\hat y}^\top (1 - x)`, where :math:`(1 - R) u_c` is 1 at c and else 0."""
+        k = len(self.rates)
+        if sets.shape[1] != k:
+            raise LabelError(f"rates of {k} classes, sets of {sets.shape[1]}", "give equal classes")
+        if np.linalg.cond(1 - self.rates) > 1e6:
+            raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
+        u = np.linalg.inv(1 - self.rates)  # [j, c]
+        spread = np.einsum("jc,yjl,lc->yc", u, self._covariance(), u)  # given y, predicting c
+        own = np.diag(spread)
+        rest = (spread.sum(0) - own) / (k - 1)
+        value = (sets.candidates * u.T[predicted]).sum(1)
+        return Credit(value, own[predicted], rest[predicted])
+
+
+class Flips(_Matrix):
+    """Every class is ruled out on its own account, with a probability that the true class decides.
+
+    The diagonal is how often the true class is ruled out by mistake.
+    """
+
+    def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
+        """Draw sets; rows that rule out nothing, or everything, are drawn again."""
+        names, random = class_names(classes), np.random.default_rng(seed)
+        chance = self.rates[encode(y, names, "y")]
+        out = np.zeros(chance.shape, np.bool_)
+        left = np.arange(len(out))
+        while len(left):
+            out[left] = random.random((len(left), len(names))) < chance[left]
+            left = left[np.isin(out[left].sum(1), (0, len(names)))]
+        return LabelSets(out, names)
+
+    def log_likelihood(self, sets: LabelSets) -> Array:
+        """Return the sum over classes of the log chances of what was and was not ruled out."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out, stay = np.log(self.rates), np.log1p(-self.rates)
+        x = sets.excluded.astype(float)
+        found = np.zeros(sets.shape)
+        for part, chance in ((x, out), (1 - x, stay)):
+            never = np.isneginf(chance)
+            found += part @ np.where(never, 0, chance).T
+            found[(part @ never.T.astype(float)) > 0] = -np.inf
+        return found
+
+    def _covariance(self) -> Array:
+        return np.stack([np.diag(row * (1 - row)) for row in self.rates])
+
+
+class Transition(_Matrix):
+    """One class is ruled out, by a matrix Q whose rows sum to 1; the diagonal holds mistakes."""
+
+    def __init__(self, q: Any) -> None:
+        super().__init__(q)
+        if (np.abs(self.rates.sum(1) - 1) > 1e-6).any():
+            raise LabelError("a row of the matrix does not sum to 1", "divide it by its sum")
+
+    def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
+        """Draw one class for each true label."""
+        names, random = class_names(classes), np.random.default_rng(seed)
+        ends = np.cumsum(self.rates, 1)[encode(y, names, "y")]
+        codes = (random.random(len(ends))[:, None] * ends[:, -1:] >= ends).sum(1)
+        return LabelSets(np.eye(len(names), dtype=bool)[codes], names)
+
+    def log_likelihood(self, sets: LabelSets) -> Array:
+        """Return the log of the column of the class that was ruled out."""
+        codes = sets.excluded.argmax(1)
+        if (sets.sizes != 1).any():
+            raise LabelError("a row rules out more than one class", "split it into pairs first")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.rates.T[codes]))
+
+    def _covariance(self) -> Array:
+        return np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
