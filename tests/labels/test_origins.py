@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 from ruleout.labels import LabelSets
-from ruleout.labels.origins import Flips, Transition, Uniform
+from ruleout.labels.origins import Flips, Transition, Uniform, judge
 
 K = 4
-R = np.array([[0.05, 0.3, 0.6, 0.2], [0.5, 0.0, 0.4, 0.7], [0.2, 0.3, 0.1, 0.6], [0.4, 0.1, 0.2, 0.05]])
-Q = np.array([[0.1, 0.5, 0.2, 0.2], [0.3, 0.0, 0.6, 0.1], [0.25, 0.25, 0.0, 0.5], [0.7, 0.1, 0.2, 0.0]])
+R = np.array(
+    [[0.05, 0.3, 0.6, 0.2], [0.5, 0.0, 0.4, 0.7], [0.2, 0.3, 0.1, 0.6], [0.4, 0.1, 0.2, 0.05]]
+)
+Q = np.array(
+    [[0.1, 0.5, 0.2, 0.2], [0.3, 0.0, 0.6, 0.1], [0.25, 0.25, 0.0, 0.5], [0.7, 0.1, 0.2, 0.0]]
+)
 
 
 def subsets(sizes: range) -> list[tuple[int, ...]]:
@@ -31,7 +35,9 @@ def chance(kind: str, given: tuple[int, ...], y: int) -> float:
     if kind == "transition":
         return float(Q[y, given[0]])
     if kind == "flips":
-        return float(np.prod([R[y, c] if c in given else 1 - R[y, c] for c in range(K)]))
+        every, none = np.prod(R[y]), np.prod(1 - R[y])  # such rows are drawn again
+        plain = np.prod([R[y, c] if c in given else 1 - R[y, c] for c in range(K)])
+        return float(plain / (1 - every - none))
     s = len(given)
     return 0.9 / comb(K - 1, s) if y not in given else 0.1 / comb(K - 1, s - 1)
 
@@ -40,7 +46,7 @@ CASES: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "uniform, s=1": (Uniform(1, 0.1), subsets(range(1, 2))),
     "uniform, s=2": (Uniform(2, 0.1), subsets(range(2, 3))),
     "uniform, s=3": (Uniform(3, 0.1), subsets(range(3, 4))),
-    "flips": (Flips(R), subsets(range(K))),
+    "flips": (Flips(R), subsets(range(1, K))),
     "transition": (Transition(Q), subsets(range(1, 2))),
 }
 
@@ -58,20 +64,16 @@ def test_likelihoods_are_those_written_out(name: str) -> None:
 def test_credit_is_one_for_right_and_zero_for_wrong_predictions(name: str) -> None:
     """Exactly, summed over every set; and so are its variances (the mean of the wrong classes')."""
     origin, some = CASES[name]
-    if name == "flips":  # all sets, the full one too, which no row can have
-        some = [*some, tuple(range(K))]
-    sets = table(some[:-1]) if name == "flips" else table(some)
+    sets = table(some)
     for predicted in range(K):
         credit = origin.credit(sets, np.full(len(sets), predicted))
-        value, variances = list(credit.value), []
-        if name == "flips":
-            value.append(0.0)  # nothing is possible: the product with no candidate
+        variances = []
         for y in range(K):
             p = np.array([chance(name.split(",")[0], one, y) for one in some])
             assert p.sum() == pytest.approx(1)
-            mean = float(p @ np.array(value))
+            mean = float(p @ credit.value)
             assert mean == pytest.approx(float(y == predicted), abs=1e-9)
-            variances.append(float(p @ np.square(np.array(value) - mean)))
+            variances.append(float(p @ np.square(credit.value - mean)))
         own = variances.pop(predicted)
         assert credit.right[0] == pytest.approx(own, abs=1e-9)
         assert credit.wrong[0] == pytest.approx(np.mean(variances), abs=1e-9)
@@ -85,7 +87,31 @@ def test_what_is_drawn_follows_the_likelihood(name: str) -> None:
         drawn = origin.draw(np.full(n, y), K, seed=y).excluded @ (2 ** np.arange(K))
         counts = np.array([np.sum(drawn == sum(2**c for c in one)) for one in some])
         p = np.array([chance(kind, one, y) for one in some])
-        p[[not one for one in some]] = 0  # rows that rule out nothing are drawn again
-        p /= p.sum()
         assert counts.sum() == n
         np.testing.assert_allclose(counts / n, p, atol=4.5 * np.sqrt(0.25 / n))
+
+
+def test_of_true_labels_the_interval_is_wilsons() -> None:
+    """All classes but one are ruled out: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
+    n, hits, z = 50, 47, 1.959963984540054
+    sets = LabelSets.from_labels([0] * n, K)
+    credit = Uniform(K - 1).credit(sets, np.array([0] * hits + [1] * (n - hits)))
+    p = hits / n
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    ends = [(p + z**2 / (2 * n) + sign * half) / (1 + z**2 / n) for sign in (-1, 1)]
+    np.testing.assert_allclose(judge(credit), [p, *ends], atol=1e-12)
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.9, 0.99])
+@pytest.mark.parametrize("error", [0.0, 0.1])
+@pytest.mark.parametrize("kind", ["uniform", "flips"])
+def test_intervals_hold_the_truth(kind: str, error: float, accuracy: float) -> None:
+    random, held, k, n = np.random.default_rng(7), 0, 6, 200
+    rates = np.full((k, k), 0.5) + (error - 0.5) * np.eye(k)
+    origin: Any = Uniform("paper", error) if kind == "uniform" else Flips(rates)
+    for seed in range(400):
+        y = random.integers(k, size=n)
+        predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
+        found = judge(origin.credit(origin.draw(y, k, seed), predicted))
+        held += found.low <= accuracy <= found.high
+    assert 0.92 * 400 <= held

@@ -107,19 +107,19 @@ class _Matrix:
         if not ((self.rates >= 0) & (self.rates <= 1)).all():
             raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
 
-    def _covariance(self) -> Array:
-        """Return the covariances of what is ruled out given each class, ``[k, k, k]``."""
+    def _moments(self) -> tuple[Array, Array]:
+        """Return mean ``[k, k]`` and covariances ``[k, k, k]`` of what is ruled out given each y."""
         raise NotImplementedError
 
     def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
-        r"""Return :math:`u_{\hat y}^\top (1 - x)`, where :math:`(1 - R) u_c` is 1 at c and else 0."""
-        k = len(self.rates)
+        r"""Return :math:`u_{\hat y}^\top (1 - x)`; on average that is 1 where c is true and else 0."""
+        k, (mean, covariance) = len(self.rates), self._moments()
         if sets.shape[1] != k:
             raise LabelError(f"rates of {k} classes, sets of {sets.shape[1]}", "give equal classes")
-        if np.linalg.cond(1 - self.rates) > 1e6:
+        if np.linalg.cond(1 - mean) > 1e6:
             raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
-        u = np.linalg.inv(1 - self.rates)  # [j, c]
-        spread = np.einsum("jc,yjl,lc->yc", u, self._covariance(), u)  # given y, predicting c
+        u = np.linalg.inv(1 - mean)  # [j, c]
+        spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
         own = np.diag(spread)
         rest = (spread.sum(0) - own) / (k - 1)
         value = (sets.candidates * u.T[predicted]).sum(1)
@@ -144,19 +144,29 @@ class Flips(_Matrix):
         return LabelSets(out, names)
 
     def log_likelihood(self, sets: LabelSets) -> Array:
-        """Return the sum over classes of the log chances of what was and was not ruled out."""
+        """Return the sum of the log chances of what was and was not ruled out, given a proper set."""
         with np.errstate(divide="ignore", invalid="ignore"):
             out, stay = np.log(self.rates), np.log1p(-self.rates)
         x = sets.excluded.astype(float)
-        found = np.zeros(sets.shape)
+        found = np.zeros(sets.shape) - np.log(self._proper())
         for part, chance in ((x, out), (1 - x, stay)):
             never = np.isneginf(chance)
             found += part @ np.where(never, 0, chance).T
             found[(part @ never.T.astype(float)) > 0] = -np.inf
         return found
 
-    def _covariance(self) -> Array:
-        return np.stack([np.diag(row * (1 - row)) for row in self.rates])
+    def _proper(self) -> Array:
+        """Return how likely a first draw rules out something, and not everything, ``[k]``."""
+        return np.asarray(1 - self.rates.prod(1) - (1 - self.rates).prod(1))
+
+    def _moments(self) -> tuple[Array, Array]:
+        """Of the sets that rule out something, and not everything."""
+        every, proper = self.rates.prod(1), self._proper()
+        both = self.rates[:, :, None] * self.rates[:, None, :]
+        both[:, *np.diag_indices(len(both))] = self.rates
+        mean = (self.rates - every[:, None]) / proper[:, None]
+        second = (both - every[:, None, None]) / proper[:, None, None]
+        return mean, second - mean[:, :, None] * mean[:, None, :]
 
 
 class Transition(_Matrix):
@@ -182,5 +192,38 @@ class Transition(_Matrix):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.rates.T[codes]))
 
-    def _covariance(self) -> Array:
-        return np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
+    def _moments(self) -> tuple[Array, Array]:
+        return self.rates, np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
+
+
+class Interval(NamedTuple):
+    """An estimate, and the interval that holds the truth in 95 of 100 cases."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+_Z = 1.959963984540054  # of the normal distribution: 95 % lie within
+
+
+def judge(credit: Credit) -> Interval:
+    r"""Estimate the accuracy from what predictions earned, with Wilson's interval made general.
+
+    With weights :math:`\omega` the estimate is :math:`m = \sum \omega v / \sum \omega`. If the
+    accuracy is t, its variance is :math:`\sum \omega^2 (t v_1 + (1-t) v_0 + t(1-t)) / (\sum
+    \omega)^2`, with the variances of right and wrong predictions. All t whose distance from m is
+    at most 1.96 such standard errors make the interval: the roots of a quadratic equation. It is
+    as wide as it must be where nothing was wrong, too. Rows that say little weigh little.
+    """
+    value, right, wrong = credit
+    if not len(value):
+        return Interval(np.nan, 0.0, 1.0)
+    weight = 1 / (0.5 * right + 0.5 * wrong + 0.25)  # the inverse variance at t = 1/2
+    weight /= weight.sum()
+    m, square = float(weight @ value), weight**2
+    level, slope, bend = square @ wrong, square @ (right - wrong + 1), square.sum()
+    a, b, c = 1 + _Z**2 * bend, 2 * m + _Z**2 * slope, m**2 - _Z**2 * level
+    root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
+    low, high = ((b + sign * root) / (2 * a) for sign in (-1, 1))
+    return Interval(m, *(float(np.clip(one, 0, 1)) for one in (low, high)))
