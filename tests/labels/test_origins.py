@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ruleout.labels import LabelSets
-from ruleout.labels.origins import Flips, Transition, Uniform, judge
+from ruleout.labels.origins import Flips, Transition, Uniform, judge, judge_with
 
 K = 4
 R = np.array(
@@ -114,4 +114,23 @@ def test_intervals_hold_the_truth(kind: str, error: float, accuracy: float) -> N
         predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
         found = judge(origin.credit(origin.draw(y, k, seed), predicted))
         held += found.low <= accuracy <= found.high
-    assert 0.92 * 400 <= held
+    assert held >= 0.92 * 400
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.9, 0.99])
+def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accuracy: float) -> None:
+    random, held, k, n, error = np.random.default_rng(8), 0, 10, 200, 0.1
+    origin = Uniform("released", error)
+    for seed in range(400):
+        y = random.integers(k, size=n)
+        predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
+        sets = origin.draw(y, k, seed)
+        wrong = int(random.binomial(30, error))
+        found = judge_with(lambda e: Uniform("released", e).credit(sets, predicted), wrong, 30)  # noqa: B023
+        held += found is not None and found.low <= accuracy <= found.high
+    assert held >= 0.92 * 400
+
+
+def test_no_number_where_the_sets_may_say_nothing() -> None:
+    sets = Uniform(1).draw([0] * 50, 10, 0)
+    assert judge_with(lambda e: Uniform(1, e).credit(sets, np.zeros(50, int)), 3, 30) is None

@@ -13,6 +13,7 @@ a prediction: a number whose mean is 1 where the prediction is right and 0 where
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -29,7 +30,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Credit(NamedTuple):
-    """What predictions earn, ``[n]`` each: its mean is 1 if right and 0 if wrong, given the sets' law."""
+    """What predictions earn, ``[n]`` each: on average 1 where right and 0 where wrong."""
 
     value: Array
     right: Array  #: its variance where the prediction is right
@@ -108,11 +109,11 @@ class _Matrix:
             raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
 
     def _moments(self) -> tuple[Array, Array]:
-        """Return mean ``[k, k]`` and covariances ``[k, k, k]`` of what is ruled out given each y."""
+        """Return mean ``[k, k]`` and covariance ``[k, k, k]`` of what is ruled out, by y."""
         raise NotImplementedError
 
     def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
-        r"""Return :math:`u_{\hat y}^\top (1 - x)`; on average that is 1 where c is true and else 0."""
+        r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0."""
         k, (mean, covariance) = len(self.rates), self._moments()
         if sets.shape[1] != k:
             raise LabelError(f"rates of {k} classes, sets of {sets.shape[1]}", "give equal classes")
@@ -144,7 +145,7 @@ class Flips(_Matrix):
         return LabelSets(out, names)
 
     def log_likelihood(self, sets: LabelSets) -> Array:
-        """Return the sum of the log chances of what was and was not ruled out, given a proper set."""
+        """Return the sum of the log chances of what was and what was not ruled out."""
         with np.errstate(divide="ignore", invalid="ignore"):
             out, stay = np.log(self.rates), np.log1p(-self.rates)
         x = sets.excluded.astype(float)
@@ -227,3 +228,33 @@ def judge(credit: Credit) -> Interval:
     root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
     low, high = ((b + sign * root) / (2 * a) for sign in (-1, 1))
     return Interval(m, *(float(np.clip(one, 0, 1)) for one in (low, high)))
+
+
+def wilson(hits: float, n: float) -> Interval:
+    """Return a share with Wilson's interval."""
+    p, c = hits / n, _Z**2 / n
+    half = _Z * np.sqrt(p * (1 - p) / n + c / (4 * n))
+    low, high = ((p + c / 2 + sign * half) / (1 + c) for sign in (-1, 1))
+    return Interval(p, max(float(low), 0.0), min(float(high), 1.0))
+
+
+def judge_with(credit: Callable[[float], Credit], wrong: int, asked: int) -> Interval | None:
+    """Estimate the accuracy where gold questions measured how often answers are wrong.
+
+    `credit` says what predictions earn at an error rate. The uncertainty of the rate joins that of
+    the rows: distances from the estimate to their ends add up in squares (MOVER; Zou and Donner
+    2008). None where a rate that cannot be excluded would leave nothing to be learnt from the sets.
+    """
+    rate = wilson(wrong, asked)
+    try:
+        here, *ends = (judge(credit(error)) for error in rate)
+    except LabelError:
+        return None
+    far = [one.estimate for one in ends]
+    low = here.estimate - np.hypot(
+        here.estimate - here.low, min(*far, here.estimate) - here.estimate
+    )
+    high = here.estimate + np.hypot(
+        here.high - here.estimate, max(*far, here.estimate) - here.estimate
+    )
+    return Interval(here.estimate, max(float(low), 0.0), min(float(high), 1.0))
