@@ -90,10 +90,11 @@ class Uniform:
         k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
         a, b = 1 - e, 1 - (s - e) / (k - 1)
         possible = ~sets.excluded[np.arange(len(sets)), predicted]
-        if not (a > b).all():
-            raise LabelError("sets that are wrong so often say nothing", "ask better questions")
-        scale = a - b
-        return Credit((possible - b) / scale, a * (1 - a) / scale**2, b * (1 - b) / scale**2)
+        scale = np.where(a > b, a - b, np.nan)  # a set that is wrong so often says nothing
+        found = ((possible - b) / scale, a * (1 - a) / scale**2, b * (1 - b) / scale**2)
+        return Credit(
+            *(np.nan_to_num(v, nan=e) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
+        )
 
 
 class _Matrix:
@@ -221,7 +222,13 @@ def judge(credit: Credit) -> Interval:
     if not len(value):
         return Interval(np.nan, 0.0, 1.0)
     weight = 1 / (0.5 * right + 0.5 * wrong + 0.25)  # the inverse variance at t = 1/2
-    weight /= weight.sum()
+    if not weight.any():
+        raise LabelError(
+            "the sets are wrong so often that they say nothing", "ask better questions"
+        )
+    says = weight > 0
+    value, right, wrong, weight = value[says], right[says], wrong[says], weight[says]
+    weight = weight / weight.sum()
     m, square = float(weight @ value), weight**2
     level, slope, bend = square @ wrong, square @ (right - wrong + 1), square.sum()
     a, b, c = 1 + _Z**2 * bend, 2 * m + _Z**2 * slope, m**2 - _Z**2 * level
