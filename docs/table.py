@@ -44,6 +44,7 @@ _WHEN = {
     "ova-ramp": "To compare with OVA.",
     "forward": "Where it is known how likely each class is ruled out: `transition`.",
     "clpl": "Linear models: it is convex in the logits.",
+    "likelihood": "Where some of what was said is wrong: `error`, or rows of `ro.evidence`.",
     "log-text": "To follow the paper's text to the letter.",
     "exp-text": "To follow the paper's text to the letter.",
 }

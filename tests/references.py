@@ -154,6 +154,17 @@ def _psi(name: str, u: Number) -> Number:
     raise ValueError(name)
 
 
+def likelihood(f: Row, excluded: Flags, error: float = 0.0) -> Number:
+    """Likelihood: -log(z + g (1 - z)), g = e (k-s) / ((1-e) s)."""
+    p, k, s = softmax(f), len(f), max(1, sum(map(bool, excluded)))
+    e = mp.mpf(error)
+    inside = mp.fsum([p[y] for y in range(k) if excluded[y]])
+    outside = mp.fsum([p[y] for y in range(k) if not excluded[y]])
+    if e == 0:
+        return mp.log1p(inside / outside)
+    return -mp.log(outside + e * (k - s) / ((1 - e) * s) * inside)
+
+
 def clpl(f: Row, excluded: Flags, psi: str = "squared-hinge") -> Number:
     """CLPL (Cour et al. 2011): Psi(mean of f over candidates) + sum_{y in Ybar} Psi(-f_y)."""
     candidates = [mp.mpf(f[y]) for y in range(len(f)) if not excluded[y]]

@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ruleout import labels
-from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, propose, size_law
+from ruleout.labels import (
+    Answers,
+    LabelError,
+    LabelSets,
+    answer,
+    draw,
+    evidence,
+    propose,
+    size_law,
+)
 from ruleout.version import __version__
 
 if TYPE_CHECKING:
@@ -32,7 +41,8 @@ if TYPE_CHECKING:
     from ruleout.selection import criterion
     from ruleout.training import fit_grid
 
-__all__ = ["Answers", "LabelError", "LabelSets", "answer", "draw", "propose", "size_law"]
+__all__ = ["Answers", "LabelError", "LabelSets", "answer", "draw", "evidence", "propose"]
+__all__ += ["size_law"]
 __all__ += ["RuleOutClassifier", "__version__", "compare", "criterion", "fit_grid", "load"]
 __all__ += ["approach", "approaches"]
 __all__ += ["comparison", "datasets", "estimator", "experiments", "labels", "learning", "losses"]

@@ -66,7 +66,7 @@ def test_credit_is_one_for_right_and_zero_for_wrong_predictions(name: str) -> No
     origin, some = CASES[name]
     sets = table(some)
     for predicted in range(K):
-        credit = origin.credit(sets, np.full(len(sets), predicted))
+        credit = origin.credit(sets).of(np.full(len(sets), predicted))
         variances = []
         for y in range(K):
             p = np.array([chance(name.split(",")[0], one, y) for one in some])
@@ -95,7 +95,7 @@ def test_of_true_labels_the_interval_is_wilsons() -> None:
     """All classes but one are ruled out: (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)."""
     n, hits, z = 50, 47, 1.959963984540054
     sets = LabelSets.from_labels([0] * n, K)
-    credit = Uniform(K - 1).credit(sets, np.array([0] * hits + [1] * (n - hits)))
+    credit = Uniform(K - 1).credit(sets).of(np.array([0] * hits + [1] * (n - hits)))
     p = hits / n
     half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     ends = [(p + z**2 / (2 * n) + sign * half) / (1 + z**2 / n) for sign in (-1, 1)]
@@ -112,7 +112,7 @@ def test_intervals_hold_the_truth(kind: str, error: float, accuracy: float) -> N
     for seed in range(400):
         y = random.integers(k, size=n)
         predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
-        found = judge(origin.credit(origin.draw(y, k, seed), predicted))
+        found = judge(origin.credit(origin.draw(y, k, seed)).of(predicted))
         held += found.low <= accuracy <= found.high
     assert held >= 0.92 * 400
 
@@ -126,11 +126,11 @@ def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accurac
         predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
         sets = origin.draw(y, k, seed)
         wrong = int(random.binomial(30, error))
-        found = judge_with(lambda e: Uniform("released", e).credit(sets, predicted), wrong, 30)  # noqa: B023
+        found = judge_with(lambda e: Uniform("released", e).credit(sets).of(predicted), wrong, 30)  # noqa: B023
         held += found is not None and found.low <= accuracy <= found.high
     assert held >= 0.92 * 400
 
 
 def test_no_number_where_the_sets_may_say_nothing() -> None:
     sets = Uniform(1).draw([0] * 50, 10, 0)
-    assert judge_with(lambda e: Uniform(1, e).credit(sets, np.zeros(50, int)), 3, 30) is None
+    assert judge_with(lambda e: Uniform(1, e).credit(sets).of(np.zeros(50, int)), 3, 30) is None

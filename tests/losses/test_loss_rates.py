@@ -14,7 +14,7 @@ import ruleout as ro
 from ruleout.theory import answer_outcomes
 
 BASES = ["mae", "mse", "gce", "phuber", "cce"]
-ABLE = ["log", "exp", *BASES, "log-text", "exp-text"]
+ABLE = ["log", "exp", *BASES, "log-text", "exp-text", "likelihood"]
 
 
 def batch(k: int, n: int = 40, questions: int = 2) -> tuple[Tensor, Any, Any]:
@@ -55,7 +55,9 @@ def test_plain_loops(name: str) -> None:
     for f, out, q in zip(logits.tolist(), excluded, rates, strict=True):
         p = np.exp(f) / np.exp(f).sum()
         left = float(p[~out].sum())
-        if name.startswith(("log", "exp")):
+        if name == "likelihood":  # all that is possible explains the answers alike
+            values.append(-math.log(left))
+        elif name.startswith(("log", "exp")):
             loss = -math.log(left) if name.startswith("log") else math.exp(-left)
             values.append((2 if "text" in name else 1) * loss / (1 - q))
         else:

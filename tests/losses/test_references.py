@@ -51,6 +51,7 @@ PER_EXAMPLE: dict[str, Callable[[Row, Sequence[bool]], Any]] = {
     "log-text": partial(ref.log, text=True),
     "exp-text": partial(ref.exp, text=True),
     "clpl": ref.clpl,
+    "likelihood": ref.likelihood,
     **{name: partial(estimate, name) for name in ("mae", "mse", "gce", "phuber", "cce")},
 }
 
@@ -110,6 +111,8 @@ def test_options_of_other_losses() -> None:
     rows = list(zip(logits.tolist(), excluded.tolist(), strict=True))
     logistic = ro.losses.get("clpl", psi="logistic")
     agree(logistic(logits, excluded), [ref.clpl(f, e, psi="logistic") for f, e in rows])
+    noisy = ro.losses.get("likelihood", error=0.15)
+    agree(noisy(logits, excluded), [ref.likelihood(f, e, 0.15) for f, e in rows])
     ramp = ro.losses.get("pc", binary="ramp")
     agree(ramp(logits), [[ref.pc(f, c, "ramp") for c in range(5)] for f, _ in rows])
 

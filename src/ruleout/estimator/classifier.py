@@ -35,6 +35,7 @@ from ruleout.estimator.inputs import (
 )
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
+from ruleout.labels.origins import Evidence
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
@@ -271,8 +272,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             :class:`~ruleout.LabelSets`; a table of 0 and 1 (1: ruled out), whose column names are
             the classes in a DataFrame; or ordinary labels, one per row, which rule out all others.
             Or :class:`~ruleout.Answers`, whose items are numbers of rows: then every "yes" and
-            every "no" teaches, and rows that nobody was asked about are left out. None: the labels
-            that a Dataset or DataLoader brings.
+            every "no" teaches, and rows that nobody was asked about are left out. Or what
+            :func:`ruleout.evidence` returns, where some of it may be wrong: then the approach
+            ``"likelihood"`` learns from all of it, and what is held out is judged with the error
+            rates in mind. None: the labels that a Dataset or DataLoader brings.
         sample_weight
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
@@ -410,7 +413,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         named: Any = None,
         part: bool = False,
     ) -> TrainingData:
-        rate = None
+        rate, known = None, y if isinstance(y, Evidence) else None
         if y is None or not holds_sets(y):
             if hasattr(X, "shape") and hasattr(y, "__len__"):
                 check_rows(X.shape[0], y, "label")
@@ -427,7 +430,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         else:
             sets, names = target(y, self.classes if named is None else named, whole=not part)
         codes = None if groups is None else group_numbers(groups, x.shape[0])
-        data = TrainingData(x, sets, names, rate, groups=codes)
+        data = TrainingData(x, sets, names, rate, groups=codes, evidence=known)
         return data.weighted(weight, self.class_weight)
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
@@ -600,7 +603,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Parameters
         ----------
         sets
-            What was ruled out for each row: label sets, a table of 0 and 1, or answers.
+            What was ruled out for each row: label sets, a table of 0 and 1, answers, or evidence.
         likelihood
             ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
             all that was said about a row is for each class, up to a constant. The confidence of
@@ -608,6 +611,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             who learns from wrong answers is right more often than sure.
         """
         logits = self._logits(X)
+        if isinstance(sets, Evidence):
+            sets, likelihood = None, sets.likelihood
         evidence = self._evidence(sets, likelihood, logits)
         factor = 1.0 if likelihood is None else _confidence(logits, evidence)
         left = (factor * logits + evidence).log_softmax(-1)

@@ -16,6 +16,7 @@ from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import is_missing, plain, shown, unknown
 from ruleout.labels.errors import InputError, nearest
+from ruleout.labels.origins import Evidence
 from ruleout.training import Trial
 from ruleout.training.class_weights import weigh_rows
 from ruleout.training.validation import first_not_finite
@@ -30,10 +31,12 @@ class TrainingData(NamedTuple):
     rate: Array | None = None  # where answers made the sets
     weight: Array | None = None
     groups: NDArray[np.intp] | None = None
+    evidence: Evidence | None = None  # where what was said may be wrong
 
     @property
     def trial(self) -> Trial:
-        return Trial(self.sets, weight=self.weight, rate=self.rate, groups=self.groups)
+        told = {name: getattr(self, name) for name in ("weight", "rate", "groups", "evidence")}
+        return Trial(self.sets, **told)
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
         """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
@@ -52,6 +55,7 @@ class TrainingData(NamedTuple):
             raise InputError("every row with an answer weighs zero", "give some row a weight")
         rows = np.flatnonzero(keep)
         given = {"weight": weight, "rate": self.rate, "groups": self.groups}
+        given["evidence"] = self.evidence  # type: ignore[assignment]
         own: Any = {name: one[rows] for name, one in given.items() if one is not None}
         return TrainingData(self.x[rows], sets[rows], self.classes, **own)
 
@@ -93,8 +97,11 @@ def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
 def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
     """Combine answers into what they rule out for each of n rows, with the rates.
 
-    A row without answers rules nothing out. Any other y is returned as it is, without rates.
+    A row without answers rules nothing out. Of evidence its sets are returned, and any other y as
+    it is, without rates.
     """
+    if isinstance(y, Evidence):
+        return y.sets, None
     if not isinstance(y, Answers):
         return y, None
     items, sets, rates = y.per_item()
@@ -108,7 +115,7 @@ def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
 
 def holds_sets(y: Any) -> bool:
     """Tell sets, one row of 0 and 1 each, from one label per row."""
-    if isinstance(y, (Answers, LabelSets)) or hasattr(y, "tocsr"):
+    if isinstance(y, (Answers, Evidence, LabelSets)) or hasattr(y, "tocsr"):
         return True
     if isinstance(y, (list, tuple)):
         return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) != 1

@@ -17,6 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from ruleout.estimator.inputs import check_rows, holds_sets, known_target, per_row, positions
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import Evidence
 from ruleout.selection import criterion
 
 Array = NDArray[np.float64]
@@ -26,7 +27,8 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     r"""Estimate the accuracy without bias, :math:`1 - \frac{k-1}{s} 1(\hat y \in \bar Y)` per row.
 
     Of ordinary labels it is their accuracy; of answers :math:`1/(1-q)` takes the place of
-    :math:`(k-1)/s`. Rows that rule nothing out do not count.
+    :math:`(k-1)/s`, and of evidence its credit that of all. Rows that rule nothing out do not
+    count. It rests on sets that are equally likely given their size and the true class.
 
     Examples
     --------
@@ -39,6 +41,11 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     >>> bool(scores.min() > 0.7)
     True
     """
+    if isinstance(y, Evidence):
+        predicted = np.asarray(estimator.predict(X))
+        check_rows(len(predicted), y.sets)
+        earned = y.credit.of(positions(predicted, np.asarray(estimator.classes_)))
+        return _mean(earned.value, earned.weight, sample_weight)
     ruled_out, sizes, rate = _predictions_ruled_out(estimator, X, y)
     k = len(estimator.classes_)
     scaled = ruled_out * (k - 1) / np.maximum(sizes, 1) if rate is None else ruled_out / (1 - rate)
@@ -69,7 +76,7 @@ def _predictions_ruled_out(
     return (bits >> (codes % 8)).astype(np.uint8) % 2 == 1, sets.sizes, rate
 
 
-def _mean(values: NDArray[Any], sizes: NDArray[np.intp], sample_weight: Any) -> float:
+def _mean(values: NDArray[Any], sizes: NDArray[Any], sample_weight: Any) -> float:
     weight = (sizes > 0) * (1.0 if sample_weight is None else np.asarray(sample_weight, float))
     if not weight.sum() > 0:
         raise InputError("no row with weight rules anything out", "give rows to judge by")

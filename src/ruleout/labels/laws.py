@@ -120,19 +120,94 @@ def wrong_class_rate(sizes: Any, classes: Classes) -> Vector:
     return np.asarray((s * (s - 1) + (k - s) * (k - s - 1)) / (k * (k - 1)))
 
 
-def draw(y: Any, classes: Classes, law: Law = "released", seed: Seed = 0) -> LabelSets:
+def draw(
+    y: Any,
+    classes: Classes,
+    law: Law = "released",
+    seed: Seed = 0,
+    *,
+    transition: Any = None,
+    noise: Any = 0.0,
+) -> LabelSets:
     """Draw a set of ruled-out classes for each true label: Equation 4 of the paper.
 
     A size s comes from `law`; then s of the k-1 wrong classes are ruled out, every such set being
     equally likely. `y` holds true labels, one per row: class names, or positions.
 
+    Parameters
+    ----------
+    transition
+        ``[k, k]``: whoever rules out has preferences, row y for the true class y. Classes are drawn
+        one after another, with chances as they stand there. Or ``[n, k]``, of each row its own.
+    noise
+        How often a set is wrong: the true class is in it in the place of another. One number, or
+        one for each class, ``[k]``, or for each row, ``[n]``.
+
+    Examples
+    --------
     >>> sets = draw([0, 1, 2], classes=4, law=2, seed=0)
     >>> sets.sizes
     array([2, 2, 2])
+    >>> draw([0, 0], classes=3, law=1, transition=[[0, 1, 0], [1, 0, 0], [1, 0, 0]]).to_lists()
+    [[1], [1]]
     """
-    names = class_names(classes)
+    names, random = class_names(classes), np.random.default_rng(seed)
     true = encode(y, names, "y")
-    return _drawn(len(true), names, law, seed, without=true)
+    if transition is None:
+        sets = _drawn(len(true), names, law, random, without=true)
+    else:
+        sets = _preferred(_chances(transition, true, len(names)), names, law, random)
+    if not np.any(noise):
+        return sets
+    wrong = random.random(len(true)) < _noise(noise, true, len(names))
+    return _mistaken(sets, true, np.flatnonzero(wrong), random)
+
+
+def _chances(transition: Any, true: NDArray[np.intp], k: int) -> Vector:
+    """Return of each row how likely each class is to be ruled out first, up to a factor."""
+    found = to_array(transition, "transition").astype(float)
+    if found.shape == (k, k):
+        found = found[true]
+    if found.shape != (len(true), k) or not (np.isfinite(found) & (found >= 0)).all():
+        problem = f"transition has shape {found.shape}, or a chance below zero"
+        raise LabelError(problem, f"give {k} rows of {k} chances, or one row for each label")
+    return found
+
+
+def _noise(noise: Any, true: NDArray[np.intp], k: int) -> Vector:
+    rate = np.asarray(noise, float)
+    if rate.shape not in ((), (k,), true.shape) or not ((rate >= 0) & (rate < 1)).all():
+        problem = f"noise is {brief(noise)}"
+        raise LabelError(problem, "give rates below 1: one, or one for each class or each row")
+    return np.asarray(rate[true] if rate.shape == (k,) else rate)
+
+
+def _preferred(
+    chance: Vector, names: tuple[ClassName, ...], law: Law, random: np.random.Generator
+) -> LabelSets:
+    """Draw classes one after another by their chances: the s that come first in a race."""
+    n, k = chance.shape
+    sizes = random.choice(np.arange(1, k), size=n, p=size_law(law, k))
+    if ((chance > 0).sum(1) < sizes).any():
+        row = int(np.argmax((chance > 0).sum(1) < sizes))
+        problem = f"{int(sizes[row])} classes are to be ruled out, but fewer have a chance"
+        raise LabelError(problem, "give more classes a chance, or a law of smaller sets", row=row)
+    with np.errstate(divide="ignore"):
+        arrival = random.exponential(size=(n, k)) / chance  # never: infinity
+    place = arrival.argsort(1).argsort(1)
+    return LabelSets(place < sizes[:, None], names)
+
+
+def _mistaken(
+    sets: LabelSets, true: NDArray[np.intp], wrong: NDArray[np.intp], random: np.random.Generator
+) -> LabelSets:
+    """Put the true class into some sets, in the place of another where it is not there yet."""
+    out = sets.excluded
+    wrong = wrong[~out[wrong, true[wrong]]]
+    given = np.where(out[wrong], random.random((len(wrong), out.shape[1])), -1)
+    out[wrong, given.argmax(1)] = False
+    out[wrong, true[wrong]] = True
+    return LabelSets(out, sets.classes)
 
 
 def propose(n: int, classes: Classes, law: Law = "released", seed: Seed = 0) -> LabelSets:

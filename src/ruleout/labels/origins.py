@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -22,19 +23,30 @@ from numpy.typing import NDArray
 
 from ruleout.labels.classes import Classes, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief
-from ruleout.labels.laws import Law, Seed
-from ruleout.labels.laws import draw as draw_uniform
+from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.sets import LabelSets
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 class Credit(NamedTuple):
-    """What predictions earn, ``[n]`` each: on average 1 where right and 0 where wrong."""
+    """What predicting each class earns, ``[n, k]``: on average 1 where right and 0 where wrong.
+
+    Of predictions that were made, :meth:`of`, all three are ``[n]``.
+    """
 
     value: Array
     right: Array  #: its variance where the prediction is right
     wrong: Array  #: its variance where the prediction is wrong
+
+    def of(self, predicted: NDArray[np.intp]) -> Credit:
+        """Return what these predictions (positions among the classes) earn."""
+        return Credit(*(part[np.arange(len(predicted)), predicted] for part in self))
+
+    @property
+    def weight(self) -> Array:
+        """The inverse variance, if half of the predictions are right."""
+        return np.asarray(1 / (0.5 * self.right + 0.5 * self.wrong + 0.25))
 
 
 class Origin(Protocol):
@@ -46,8 +58,8 @@ class Origin(Protocol):
     def log_likelihood(self, sets: LabelSets) -> Array:
         r"""Return :math:`\log P(\bar Y_i \mid y)`, ``[n, k]``, up to a constant of each row."""
 
-    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
-        """Return what predictions (positions among the classes) earn."""
+    def credit(self, sets: LabelSets) -> Credit:
+        """Return what predicting each class earns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +74,8 @@ class Uniform:
 
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw a size, then a set of it without the true class, or, by mistake, with it."""
-        random = np.random.default_rng(seed)
-        sets = draw_uniform(y, classes, self.law, random)
-        true = encode(y, sets.classes, "y")
-        wrong = np.flatnonzero(random.random(len(true)) < self._errors(len(true)))
-        out = sets.excluded
-        given = np.where(out[wrong], random.random((len(wrong), out.shape[1])), -1)
-        out[wrong, given.argmax(1)] = False  # a wrong set has the true class in place of another
-        out[wrong, true[wrong]] = True
-        return LabelSets(out, sets.classes)
+        noise = np.repeat(self.error, 1 if np.ndim(self.error) else len(y))
+        return draw(y, classes, self.law, seed, noise=noise)
 
     def _errors(self, n: int) -> Array:
         error = np.asarray(self.error, float)
@@ -85,16 +90,15 @@ class Uniform:
             gap = np.log(e * (k - s)) - np.log((1 - e) * np.maximum(s, 1))
         return np.where(sets.excluded, gap[:, None], 0.0)
 
-    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
+    def credit(self, sets: LabelSets) -> Credit:
         """Return (1[possible] - b) / (a - b): a and b are how often right and wrong ones stay."""
         k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
         a, b = 1 - e, 1 - (s - e) / (k - 1)
-        possible = ~sets.excluded[np.arange(len(sets)), predicted]
-        scale = np.where(a > b, a - b, np.nan)  # a set that is wrong so often says nothing
-        found = ((possible - b) / scale, a * (1 - a) / scale**2, b * (1 - b) / scale**2)
-        return Credit(
-            *(np.nan_to_num(v, nan=e) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
-        )
+        says = a > b + 1e-9  # else it is wrong so often that it says nothing
+        a, b, scale = (v[:, None] for v in (a, b, np.where(says, a - b, 1)))
+        value = np.where(says[:, None], (sets.candidates - b) / scale, 0)
+        chances = (np.where(says[:, None], p * (1 - p) / scale**2, np.inf) for p in (a, b))
+        return Credit(value, *(np.broadcast_to(one, sets.shape) for one in chances))
 
 
 class _Matrix:
@@ -113,7 +117,7 @@ class _Matrix:
         """Return mean ``[k, k]`` and covariance ``[k, k, k]`` of what is ruled out, by y."""
         raise NotImplementedError
 
-    def credit(self, sets: LabelSets, predicted: NDArray[np.intp]) -> Credit:
+    def credit(self, sets: LabelSets) -> Credit:
         r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0."""
         k, (mean, covariance) = len(self.rates), self._moments()
         if sets.shape[1] != k:
@@ -124,8 +128,9 @@ class _Matrix:
         spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
         own = np.diag(spread)
         rest = (spread.sum(0) - own) / (k - 1)
-        value = (sets.candidates * u.T[predicted]).sum(1)
-        return Credit(value, own[predicted], rest[predicted])
+        return Credit(
+            sets.candidates @ u, *(np.broadcast_to(one, sets.shape) for one in (own, rest))
+        )
 
 
 class Flips(_Matrix):
@@ -165,7 +170,8 @@ class Flips(_Matrix):
         """Of the sets that rule out something, and not everything."""
         every, proper = self.rates.prod(1), self._proper()
         both = self.rates[:, :, None] * self.rates[:, None, :]
-        both[:, *np.diag_indices(len(both))] = self.rates
+        here = np.arange(len(both))
+        both[:, here, here] = self.rates
         mean = (self.rates - every[:, None]) / proper[:, None]
         second = (both - every[:, None, None]) / proper[:, None, None]
         return mean, second - mean[:, :, None] * mean[:, None, :]
@@ -181,10 +187,7 @@ class Transition(_Matrix):
 
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw one class for each true label."""
-        names, random = class_names(classes), np.random.default_rng(seed)
-        ends = np.cumsum(self.rates, 1)[encode(y, names, "y")]
-        codes = (random.random(len(ends))[:, None] * ends[:, -1:] >= ends).sum(1)
-        return LabelSets(np.eye(len(names), dtype=bool)[codes], names)
+        return draw(y, classes, 1, seed, transition=self.rates)
 
     def log_likelihood(self, sets: LabelSets) -> Array:
         """Return the log of the column of the class that was ruled out."""
@@ -221,7 +224,7 @@ def judge(credit: Credit) -> Interval:
     value, right, wrong = credit
     if not len(value):
         return Interval(np.nan, 0.0, 1.0)
-    weight = 1 / (0.5 * right + 0.5 * wrong + 0.25)  # the inverse variance at t = 1/2
+    weight = credit.weight
     if not weight.any():
         raise LabelError(
             "the sets are wrong so often that they say nothing", "ask better questions"
@@ -265,3 +268,133 @@ def judge_with(credit: Callable[[float], Credit], wrong: int, asked: int) -> Int
         here.high - here.estimate, max(*far, here.estimate) - here.estimate
     )
     return Interval(here.estimate, max(float(low), 0.0), min(float(high), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What all that was said about each row makes of every class, where some of it may be wrong.
+
+    :func:`evidence` makes it; the classifier takes it in the place of label sets.
+    """
+
+    sets: LabelSets  #: the classes that were ruled out least often stay possible
+    #: ``[n, k]``: the logarithm of how likely all that was said is, for every class; at most 0
+    likelihood: Array
+    credit: Credit  #: what predicting each class earns
+    #: of so many questions with a known answer (second) so many were answered wrongly (first);
+    #: None where the error rates were given
+    gold: tuple[int, int] | None = None
+    #: the same as it would be at another error rate
+    at_error: Callable[[float], Evidence] | None = None
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Evidence:
+        made = self.at_error
+        return Evidence(
+            self.sets[rows],
+            self.likelihood[rows],
+            Credit(*(part[rows] for part in self.credit)),
+            self.gold,
+            None if made is None else lambda error: made(error)[rows],
+        )
+
+    @cached_property
+    def costs(self) -> Array:
+        """``[n, k]``: how much less likely each class is than the likeliest."""
+        return np.asarray(np.minimum(-self.likelihood, _FAR))
+
+    def judge(self, predicted: NDArray[np.intp]) -> Interval | None:
+        """Estimate the accuracy of predictions (positions among the classes) with an interval.
+
+        None where so much may be wrong that nothing follows.
+        """
+        made = self.at_error
+        if self.gold is not None and made is not None:
+            return judge_with(lambda error: made(error).credit.of(predicted), *self.gold)
+        try:
+            return judge(self.credit.of(predicted))
+        except LabelError:
+            return None
+
+
+_FAR = 1e4  # a class that is this much less likely is impossible
+
+
+def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidence:
+    r"""Say what sets make of every class, if some of them are wrong.
+
+    Parameters
+    ----------
+    sets
+        What was ruled out: a set for each row, or one for each answer where `items` are given.
+    error
+        How often a set holds the true class by mistake: a rate, or one for each set; or a pair of
+        whole numbers, how many of how many questions with a known answer were answered wrongly.
+    items
+        ``[m]``: about which row each set is, rows being counted from 0. Answers about a row are
+        taken as independent, given its class.
+
+    Examples
+    --------
+    >>> sets = LabelSets([[1, 1, 0], [0, 1, 1]], 3)
+    >>> evidence(sets, error=0.1, items=[0, 0]).likelihood.round(2)
+    array([[ 0.  , -2.89,  0.  ]])
+    """
+    gold = None
+    if isinstance(error, tuple):
+        gold = _gold(error)
+        error = gold[0] / gold[1]
+    known = np.asarray(error, float)
+    sure = (gold[0] + 1) / (gold[1] + 2) if gold else known  # no answer is beyond doubt
+    places = None if items is None else _places(items, len(sets))
+
+    def at_error(rate: float) -> Evidence:
+        mean = float(known.mean())
+        own = known * (rate / mean) if known.ndim and mean > 0 else rate
+        return evidence(sets, np.minimum(own, 0.99), items=places)
+
+    likelihood = Uniform(error=sure).log_likelihood(sets)
+    credit = Uniform(error=known).credit(sets)
+    if places is not None:
+        sets, likelihood, credit = _together(sets, likelihood, credit, places)
+    likelihood = likelihood - likelihood.max(1, keepdims=True)
+    return Evidence(sets, likelihood, credit, gold, at_error)
+
+
+def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
+    whole = len(pair) == 2 and all(isinstance(one, (int, np.integer)) for one in pair)
+    if not whole or not 0 <= pair[0] <= pair[1] or pair[1] < 1:
+        raise LabelError(f"the error rate is {brief(pair)}", "give (wrong, asked), as in (2, 30)")
+    return int(pair[0]), int(pair[1])
+
+
+def _places(items: Any, m: int) -> NDArray[np.intp]:
+    found = to_array(items, "items")
+    if found.shape != (m,) or found.dtype.kind not in "iu" or (m and found.min() < 0):
+        raise LabelError(f"items are {brief(items)}", f"give {m} numbers of rows, counted from 0")
+    return np.asarray(found, np.intp)
+
+
+def _together(
+    sets: LabelSets, likelihood: Array, credit: Credit, items: NDArray[np.intp]
+) -> tuple[LabelSets, Array, Credit]:
+    """Join what several sets say about a row: independent, given its class."""
+    n, k = int(items.max(initial=-1)) + 1, sets.shape[1]
+    votes, joined, total, value, right, wrong = np.zeros((6, n, k))
+    weight = np.broadcast_to(credit.weight, sets.shape)
+    says = weight > 0
+    spread = (weight**2 * np.where(says, part, 0) for part in credit[1:])
+    for into, part in zip(
+        (votes, joined, total, value, right, wrong),
+        (sets.excluded, likelihood, weight, weight * credit.value, *spread),
+        strict=True,
+    ):
+        np.add.at(into, items, part)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = value / total, right / total**2, wrong / total**2
+    unsaid = total == 0
+    whole = (np.where(unsaid, e, v) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
+    out = votes > votes.min(1, keepdims=True)
+    return LabelSets(out, sets.classes, unlabelled=True), joined, Credit(*whole)

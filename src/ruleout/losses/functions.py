@@ -22,7 +22,14 @@ from torch import Tensor
 from torch.nn.functional import elu, hardtanh, logsigmoid, relu
 from torch.utils.checkpoint import checkpoint
 
-from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, softmax
+from ruleout.losses.log_space import (
+    log_complement,
+    log_odds,
+    log_softmax,
+    scale,
+    sizes,
+    softmax,
+)
 from ruleout.losses.loss_registry import register, unbiased
 
 # ---------------------------------------------------------------------- of ordinary labels
@@ -141,6 +148,32 @@ def clpl(
 
 def _psi(margin: Tensor, psi: str) -> Tensor:
     return relu(1 - margin).square() if psi == "squared-hinge" else -logsigmoid(margin)
+
+
+def graded_likelihood(logits: Tensor, costs: Tensor) -> Tensor:
+    r"""Return :math:`-\log \sum_y p_y e^{-c_y}`, `costs` being ``[..., B, k]`` like the logits."""
+    return logits.logsumexp(-1) - (logits - costs).logsumexp(-1)
+
+
+@register(
+    "likelihood", family="noise-aware", paper="the data model of Feng et al. 2020, with mistakes",
+    label="Likelihood", graded=graded_likelihood,
+)  # fmt: skip
+def likelihood(
+    logits: Tensor, excluded: Tensor, *, error: float | Tensor = 0.0, rate: Tensor | None = None
+) -> Tensor:
+    r"""Likelihood of what was said, :math:`-\log \sum_y p_y P(\bar Y \mid y)`, up to a constant.
+
+    A share `error` of the sets holds the true class by mistake, else all sets of a size are equally
+    likely: :math:`-\log(z + g (1-z))` with :math:`g = \frac{e (k-s)}{(1-e) s}`. At
+    :math:`e = 0` it is LOG with the weight 1.
+    """
+    del rate  # all classes that answers leave possible explain them alike
+    k, s = excluded.shape[-1], sizes(excluded)
+    odds = log_odds(logits, excluded)
+    wrong = error.squeeze(-1) if isinstance(error, Tensor) else error  # of stacked models [C, 1, 1]
+    gap = (wrong * (k - s) / ((1 - wrong) * s)).log()
+    return -torch.logaddexp(logsigmoid(odds), logsigmoid(-odds) + gap)
 
 
 def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:

@@ -44,6 +44,9 @@ class Loss:
     #: that rule out exactly one class
     one: Callable[..., Tensor] | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
+    #: where what was said may be wrong: ``(logits, costs) → [..., B]``, the costs as
+    #: :attr:`ruleout.labels.origins.Evidence.costs` has them
+    graded: Callable[..., Tensor] | None = None
     #: values for the keyword arguments of the function
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -149,6 +152,7 @@ def register(
     label: str | None = None,
     one: Callable[..., Tensor] | None = None,
     bounds: Callable[..., tuple[float, float]] | None = None,
+    graded: Callable[..., Tensor] | None = None,
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Enter a loss into the registry; the function itself is returned unchanged.
 
@@ -168,7 +172,7 @@ def register(
         if name in _LOSSES:
             raise ValueError(f"a loss named {name!r} is registered already; choose another name")
         shown = label or name.upper()
-        _LOSSES[name] = Loss(name, kind, family, paper, shown, function, one, bounds)
+        _LOSSES[name] = Loss(name, kind, family, paper, shown, function, one, bounds, graded)
         return function
 
     return enter

@@ -223,6 +223,14 @@ class Approach:
         """Whether the approach can learn from every answer, given the rate of each row."""
         return isinstance(self.source, Loss) and self.source.takes_rate
 
+    @property
+    def graded(self) -> Approach | None:
+        """The approach where what was said may be wrong; None where it has no such form."""
+        source = self.source
+        if isinstance(source, Rule) or source.graded is None:
+            return None
+        return replace(self, source=replace(source, function=source.graded, options={}))
+
     def check_rate(self) -> None:
         """Raise, naming those that can, where the approach cannot learn from every answer."""
         if not self.takes_rate:
@@ -296,7 +304,7 @@ class Approach:
         if isinstance(source, Rule):
             return source.function(logits, excluded, prior, weight)
         if self.form == "whole" or (source.one is not None and self.form == "pairs-before"):
-            says = excluded.amax(-1)  # a row that rules nothing out says nothing
+            says = (excluded.amax(-1) > 0).to(logits)  # a row that rules nothing out says nothing
             values = source.per_example(logits, excluded, rate)
             return _mean(values, says if weight is None else says * weight, (-1,))
         pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -13,6 +14,8 @@ from torch import Tensor
 from ruleout import losses
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.origins import Evidence
+from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
 from ruleout.training.validation import as_trials, group_numbers
@@ -32,13 +35,16 @@ class Estimate(NamedTuple):
 class Criterion:
     """A mean over rows of held-out logits and what was ruled out there.
 
-    Its `name` is ``accuracy``, ``consistency`` or ``risk``; `higher_is_better` says which end of
-    the scale to choose.
+    Its `name` is ``accuracy``, ``consistency``, ``likelihood`` or ``risk``; `higher_is_better` says
+    which end of the scale to choose.
     """
 
     name: str
     higher_is_better: bool
     values: Callable[..., Tensor]
+    #: where what was said may be wrong: from :class:`~ruleout.labels.origins.Evidence` to the
+    #: table ``[n, k]`` that it reads, and from logits and this table to values; None: it reads sets
+    graded: tuple[Callable[[Evidence], Any], Callable[..., Tensor]] | None = None
 
     def __call__(self, logits: Tensor, excluded: Any, rate: Any = None) -> Estimate:
         """Return the mean and its standard error.
@@ -75,8 +81,33 @@ def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> T
 
 def _consistency(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
     del rate  # a share of predictions, whatever was to be expected
-    predicted = 1 - losses.zero_one(logits)
-    return 1 - (predicted * excluded).sum(-1)
+    return 1 - _at_prediction(logits, excluded)
+
+
+def _at_prediction(logits: Tensor, table: Tensor) -> Tensor:
+    return ((1 - losses.zero_one(logits)) * table).sum(-1)
+
+
+def _likelihood(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    return -losses.get("likelihood").function(logits, excluded, rate=rate)
+
+
+def _graded(logits: Tensor, costs: Tensor) -> Tensor:
+    return -graded_likelihood(logits, costs)
+
+
+_SHARES = {
+    "accuracy": Criterion(
+        "accuracy", True, _accuracy, (attrgetter("credit.value"), _at_prediction)
+    ),
+    "consistency": Criterion("consistency", True, _consistency),
+    "likelihood": Criterion(
+        "likelihood",
+        True,
+        _likelihood,
+        (attrgetter("costs"), _graded),
+    ),
+}
 
 
 def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
@@ -91,6 +122,9 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
           With rates q of answers :math:`1/(1-q_i)` takes the place of :math:`(k-1)/s_i`.
         - ``"consistency"``: the share of predictions that were not ruled out. Not an accuracy: a
           random guess scores high when few classes are ruled out.
+        - ``"likelihood"``: the mean of log z, z being the probability that is left on the
+          candidates: how well what was said is foretold. It needs sets to be equally likely given
+          their size only up to what the true class decides.
         - ``"risk"``: the mean of a loss, by default the unbiased estimate of cross entropy. Any
           loss that reads whole sets can be named; lower is better.
     loss, options
@@ -101,11 +135,10 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
     >>> criterion("risk", loss="gce", q=0.5).higher_is_better
     False
     """
-    shares = {"accuracy": _accuracy, "consistency": _consistency}
-    if name in shares:
-        return Criterion(name, True, shares[name])
+    if name in _SHARES:
+        return _SHARES[name]
     if name != "risk":
-        known = (*shares, "risk")
+        known = (*_SHARES, "risk")
         say = f"the criteria are {', '.join(known)}"
         raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
     chosen = losses.get(loss, **options)
@@ -314,12 +347,7 @@ def search(
     trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
     parts = [set_aside(trial, share) for trial in trials]
     kept, apart = [train for train, _ in parts], even([aside for _, aside in parts])
-    held = Watch(
-        [aside.sets for aside in apart],
-        {judge.name: judge.values},
-        rows=[aside.rows for aside in apart],
-        rate=None if trials[0].rate is None else [aside.rate for aside in apart],
-    )
+    held = watch_of(judge, apart, [len(aside.sets) for _, aside in parts])
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
     both = {**(watch or {}), "held out": held}
@@ -345,6 +373,22 @@ def search(
     return replace(found, final=refit_chosen(x, trials, chosen, grid, **options))
 
 
+def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -> Watch:
+    """Return what measures a criterion on trials, of which the first so many rows count."""
+    told: dict[str, Any] = {"rows": [trial.rows for trial in trials]}
+    if trials[0].evidence is None or judge.graded is None:
+        if trials[0].rate is not None:
+            told["rate"] = [trial.rate for trial in trials]
+        return Watch([trial.sets for trial in trials], {judge.name: judge.values}, **told)
+    table, values = judge.graded
+    known = [trial.evidence for trial in trials if trial.evidence is not None]
+    weight = [
+        one.credit.weight.mean(1) * (np.arange(len(one)) < n)
+        for one, n in zip(known, counts, strict=True)
+    ]
+    return Watch([table(one) for one in known], {judge.name: values}, weight=weight, **told)
+
+
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
     """Return the part of a trial that trains and the part that chooses, by the trial's seed."""
     kept, aside = split(len(trial.sets), share, seed=int(trial.seed or 0), groups=trial.groups)
@@ -368,7 +412,7 @@ def _judged(
     last = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
     places = np.maximum(last - np.arange(min(average, values.shape[-1]))[::-1], 0)
     estimate, error = (np.take_along_axis(kept, places, -1).mean(-1) for kept in (values, errors))
-    return np.where((grid.diverged > 0) & ~patient, np.nan, estimate), error
+    return np.where((grid.diverged > 0) & (not patient), np.nan, estimate), error
 
 
 def refit_chosen(

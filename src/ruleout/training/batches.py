@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
+from ruleout.labels.origins import Evidence
 from ruleout.methods import Form
 from ruleout.training.device import Numbers, room
 
@@ -41,10 +42,15 @@ class Trial:
     #: what each row belongs to: rows of one group train together or are set aside together. None
     #: means that every row stands alone
     groups: NDArray[Any] | None = None
+    #: what was said about each row, where some of it may be wrong; approaches that have no place
+    #: for it read the sets alone
+    evidence: Evidence | None = None
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
         given = {name: getattr(self, name) for name in ("weight", "rate", "groups")}
         own: Any = {n: np.asarray(v)[chosen] for n, v in given.items() if v is not None}
+        if self.evidence is not None:
+            own["evidence"] = self.evidence[chosen]
         rows = chosen if self.rows is None else np.asarray(self.rows)[chosen]
         return replace(self, sets=self.sets[chosen], rows=rows, **own)
 
@@ -59,6 +65,7 @@ class Trial:
             sets=LabelSets.from_packed(packed, self.sets.classes, unlabelled=True),
             rows=np.pad(self.rows, (0, more), mode="edge"),
             rate=None if self.rate is None else np.pad(self.rate, (0, more)),
+            evidence=self.evidence and self.evidence[np.arange(count).clip(max=len(self.sets) - 1)],
         )
 
 
@@ -94,12 +101,19 @@ class BatchSchedule:
     Trials are ordered by their number of items, most first, so that those still at work in the
     last steps of an epoch are always the first ones. Where trials end within a step, missing items
     get the weight 0. A last batch of fewer than `least` items is left out, if it is not the only.
+    `graded` puts the costs of the trials' evidence in the place of what was ruled out.
     """
 
     def __init__(
-        self, trials: Sequence[Trial], form: Form, size: int, numbers: Numbers, least: int = 1
+        self,
+        trials: Sequence[Trial],
+        form: Form,
+        size: int,
+        numbers: Numbers,
+        least: int = 1,
+        graded: bool = False,
     ) -> None:
-        self.trials, self.size = trials, size
+        self.trials, self.size, self.graded = trials, size, graded
         self.device, self.dtype, _ = numbers
         self.classes = trials[0].sets.shape[1]
         self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
@@ -120,11 +134,16 @@ class BatchSchedule:
         if self._pairs is None and size <= 0.1 * room(self.device):
             table = torch.zeros(len(trials), self._rows_each, self.classes, dtype=self.dtype)
             for place, trial in enumerate(trials):
-                table[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
+                table[place, : len(trial.sets)] = torch.from_numpy(self._known(trial))
             self._table = table.flatten(0, 1).to(self.device)
         self._ahead = ThreadPoolExecutor(1) if self.device.type == "cuda" else None
         self._next: dict[int, Future[Any]] = {}
         self._place: NDArray[np.int64]
+
+    def _known(self, trial: Trial, rows: Any = slice(None)) -> NDArray[Any]:
+        if self.graded and trial.evidence is not None:
+            return np.asarray(trial.evidence.costs[rows])
+        return np.asarray(trial.sets[rows].excluded)
 
     def shape(self, step: int) -> Shape:
         active = sum(step < steps for steps in self.steps)
@@ -204,7 +223,7 @@ class BatchSchedule:
     def _unpack(self, step: int, shape: Shape) -> Tensor:
         piece = slice(step * self.size, step * self.size + shape.size)
         active = enumerate(self.trials[: shape.active])
-        parts = [trial.sets[self._place[t, piece]].excluded for t, trial in active]
+        parts = [self._known(trial, self._place[t, piece]) for t, trial in active]
         return torch.from_numpy(np.stack(parts)).unsqueeze(1).to(self.device, self.dtype)
 
 

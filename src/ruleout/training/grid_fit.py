@@ -208,6 +208,8 @@ def run_record(
             hidden.update(b"-" if extra is None else extra.tobytes())
         if trial.rate is not None:
             hidden.update(b"rate" + trial.rate.tobytes())
+        if trial.evidence is not None:
+            hidden.update(b"evidence" + trial.evidence.likelihood.tobytes())
     for module in run.modules:
         for value in module.state_dict().values():
             hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
@@ -217,8 +219,9 @@ def run_record(
         hidden.update(repr((name, list(watch.measures or ()))).encode())
         rows = None if watch.x is None else fingerprint(features.x)
         _digest(hidden, [watch.target, watch.rows, rows])
-        if watch.rate is not None:
-            _digest(hidden, ["rate", watch.rate])
+        for named in ("rate", "weight"):
+            if getattr(watch, named) is not None:
+                _digest(hidden, [named, getattr(watch, named)])
     if run.start is not None:
         tensors = [run.start.weights, *run.start.moments]
         _digest(hidden, ["tensors", "steps", "epochs", tensors, run.start.steps, run.start.epochs])

@@ -88,6 +88,11 @@ class Run:
     clip: float | None = None  # the largest norm of a gradient
     callback: Callback | None = None
 
+    @property
+    def graded(self) -> Approach | None:
+        """The approach that reads the evidence of the trials; None where it reads their sets."""
+        return None if self.trials[0].evidence is None else self.approach.graded
+
 
 class Trained(NamedTuple):  # what is left of a stack, on the CPU
     weights: dict[str, Tensor]  # [T, C, ...]
@@ -107,7 +112,8 @@ class Stack:
         self.grid = run.grid[models]
         own = [run.trials[t] for t in trials]
         least = run.size if run.drop_last else run.least
-        self.schedule = BatchSchedule(own, run.approach.form, run.size, run.numbers, least)
+        form, graded = run.approach.form, run.graded is not None
+        self.schedule = BatchSchedule(own, form, run.size, run.numbers, least, graded)
         self.net = self._build()
         self.optimizer = Optimizer(run.optimizer, self.net.parameters)
         self._speed = [
@@ -121,7 +127,7 @@ class Stack:
         shape = (len(own), len(self.grid))
         self.total = torch.zeros(shape, dtype=torch.float64, device=self.device)
         options = loss_options(run.approach, self.grid, self.net.parameters[0])
-        approach = run.approach.with_options(**options)
+        approach = run.graded or run.approach.with_options(**options)
         self.loss_gradient = LossGradient(approach, run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
         self.before = run.start.epochs if run.start else 0  # of the fit that this one goes on from

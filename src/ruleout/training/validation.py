@@ -140,9 +140,13 @@ def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
         if trial.sets.classes != trials[0].sets.classes:
             remedy = "give all trials the same classes in the same order"
             raise InputError(f"the classes of trial {number} are not those of trial 0", remedy)
-        if (trial.rate is None) != (trials[0].rate is None):
-            remedy = "give rates to all trials or to none"
-            raise InputError("some trials have rates and some have none", remedy)
+        for name, what in (("rate", "rates"), ("evidence", "evidence")):
+            if (getattr(trial, name) is None) != (getattr(trials[0], name) is None):
+                problem = f"some trials have {what} and some have none"
+                raise InputError(problem, f"give {what} to all trials or to none")
+        if trial.evidence is not None and len(trial.evidence) != len(trial.sets):
+            problem = f"trial {number} has {len(trial.sets)} rows, evidence {len(trial.evidence)}"
+            raise InputError(problem, "give evidence for each row")
     kinds = {"rows": np.intp, "weight": float, "rate": float}
     for place, trial in enumerate(trials):
         given = {name: getattr(trial, name) for name in kinds}

@@ -33,7 +33,7 @@ class Watch:
     """
 
     #: what is known about the rows: label sets, or true labels (positions among the classes) for
-    #: analysis
+    #: analysis, or numbers ``[n, k]``
     target: Any
     #: functions ``(logits, target) → [..., n]`` by name. For true labels the default is
     #: ``{"accuracy": hits}``; for label sets name criteria:
@@ -42,6 +42,7 @@ class Watch:
     x: Any = None  #: the rows; None means those of the training data
     rows: Any = None  #: which of them; None means all
     rate: Any = None  #: where answers made the sets: how likely a wrong class stays possible
+    weight: Any = None  #: of each row; None: all that say something count alike
 
 
 class Watcher:
@@ -51,8 +52,9 @@ class Watcher:
         self, name: str, watch: Watch, trials: Sequence[int], rows: Features, classes: Sequence[Any]
     ) -> None:
         self.name, self.features, self.classes = name, rows, classes
-        given = (watch.target, watch.rows, watch.rate)
-        self.targets, self.rows, self.rates = (self._of(value, trials) for value in given)
+        given = (self._of(one, trials) for one in (watch.target, watch.rows, watch.rate))
+        self.targets, self.rows, self.rates = given
+        self.weights = self._of(watch.weight, trials)
         self.measures = dict(watch.measures or {"accuracy": hits})
         self._known: dict[int, list[Tensor]] = {}
         if watch.measures is None and isinstance(self.targets[0], LabelSets):
@@ -93,6 +95,8 @@ class Watcher:
                 raise InputError(problem, "give the same classes in the same order")
             return target
         labels, say = np.asarray(target), "holds labels that are not positions of classes"
+        if labels.dtype.kind == "f" and labels.shape[1:] == (len(self.classes),):
+            return labels
         self._check_places(labels, "iub", len(self.classes), say)
         return labels
 
@@ -110,15 +114,21 @@ class Watcher:
             piece = slice(start, start + most)
             logits = net.logits(self._rows(piece))
             known = self._target(piece, logits)
-            sets = known[0].ndim == logits.ndim
-            says = known[0].amax(-1) if sets else torch.ones_like(logits[..., 0])
+            says = self._weight(piece, known[0], logits)
             for name, values in self.measures.items():
                 value = values(logits, *known)
                 weight = says.expand_as(value)
-                parts = torch.stack([weight, weight * value, weight * value.square()])
-                found = parts.sum(-1, dtype=torch.float64)  # [3, T, C]
+                parts = [weight, weight.square(), weight * value, weight * value.square()]
+                found = torch.stack(parts).sum(-1, dtype=torch.float64)  # [4, T, C]
                 sums[name] = sums[name] + found if name in sums else found
         return {f"{self.name}/{name}": _mean(*parts) for name, parts in sums.items()}
+
+    def _weight(self, piece: slice, known: Tensor, logits: Tensor) -> Tensor:
+        if self.weights[0] is not None:
+            parts = np.stack([np.asarray(one, float)[piece] for one in self.weights])
+            return torch.from_numpy(parts).to(logits).unsqueeze(1)
+        sets = isinstance(self.targets[0], LabelSets)
+        return known.amax(-1) if sets else torch.ones_like(logits[..., 0])
 
     def _rows(self, piece: slice) -> Tensor:
         if all(rows is None for rows in self.rows):
@@ -137,8 +147,9 @@ class Watcher:
             masks = np.stack([target[piece].excluded for target in targets])
             found = [torch.from_numpy(masks).to(logits).unsqueeze(1)]
         else:
-            labels = np.stack([np.asarray(target)[piece] for target in targets]).astype(np.int64)
-            found = [torch.from_numpy(labels).to(logits.device).unsqueeze(1)]
+            labels = np.stack([np.asarray(target)[piece] for target in targets])
+            like = logits.dtype if labels.dtype.kind == "f" else torch.int64
+            found = [torch.from_numpy(labels).to(logits.device, like).unsqueeze(1)]
         if self.rates[0] is not None:
             rates = np.stack([np.asarray(rate, float)[piece] for rate in self.rates])
             found.append(torch.from_numpy(rates).to(logits).unsqueeze(1))
@@ -151,9 +162,9 @@ class Watcher:
 _KEEP = 256 << 20  # bytes of targets held ready on the device
 
 
-def _mean(count: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
-    mean = total / count
-    spread = (squares / count - mean.square()).clamp(min=0)
+def _mean(weight: Tensor, square: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    mean, count = total / weight, weight.square() / square  # as many rows as if they counted alike
+    spread = (squares / weight - mean.square()).clamp(min=0)
     error = (spread / (count - 1).clamp(min=1)).sqrt()
     return mean, torch.where(count > 1, error, torch.inf)
 
