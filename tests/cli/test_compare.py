@@ -57,6 +57,26 @@ def test_it_prints_a_table_and_writes_four_files(data: Path, tmp_path: Path) -> 
     assert "pets.csv" in (out / "report.html").read_text("utf-8")
 
 
+def test_equal_rows_are_kept_together(data: Path, tmp_path: Path) -> None:
+    """Each row six times, with a label of its own that only another copy of it could tell."""
+    head, *lines = data.read_text().splitlines()
+    random, many = np.random.default_rng(0), []
+    for line in lines[:100]:
+        name, *other = random.permutation(["cat", "dog", "fish"])
+        features = ",".join(line.split(",")[:2])
+        noise = ",".join(f"{one:.6f}" for one in random.normal(size=60))
+        many += [f"{features},{'|'.join(other)},{name},{noise}"] * 6
+    file = tmp_path / "many.csv"
+    file.write_text("\n".join([",".join([head, *(f"n{i}" for i in range(60))]), *many]) + "\n")
+    told = [*QUICK[:-4], "--epochs", "200", "--trials", "2", "--approaches", "log,exp"]
+    words = (file, "--excluded", "not", "--label", "kind", *told, "--out", tmp_path / "out")
+    code, text = run(*words)
+    assert code == 0, text
+    assert "Note: 600 rows equal others: they train, choose or judge together." in text
+    (first, _) = json.loads((tmp_path / "out" / "results.json").read_text("utf-8"))["rows"]
+    assert first["score"] < 0.5
+
+
 def test_true_labels_only_report(data: Path, tmp_path: Path) -> None:
     """The same rows train and choose with and without them."""
     words = ["--excluded", "not", *QUICK]

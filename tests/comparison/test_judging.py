@@ -179,9 +179,34 @@ def test_a_comparison_takes_groups(sets: ro.LabelSets) -> None:
     told: dict[str, Any] = {"approaches": ["log", "mae"], "grid": None, "epochs": 1}
     table = ro.compare(digits()[0], Trial(sets), groups=GROUPS, judge="folds", trials=3, **told)
     assert table.method.rows == 1000
-    assert len(table.best.values) == 1000
+    assert len(table.best.values) == 23  # a test is one of groups
+    assert table.best.values.mean() == pytest.approx(table.best.score)
     with pytest.raises(ValueError, match="folds need at least two trials, each with groups"):
         ro.compare(digits()[0], sets, groups=GROUPS > 9, judge="folds", trials=3, **told)
+
+
+@pytest.mark.parametrize("judge", [0.2, "folds"])
+def test_equal_rows_judge_together(sets: ro.LabelSets, judge: Any) -> None:
+    """And what groups connect with them."""
+    x = digits()[0][np.arange(1000) % 250]
+    found = planned(x, sets, trials=3, judge=judge)
+    for rows, trial in zip(found.rows, found.trials, strict=True):
+        assert trial.rows is not None
+        assert not {*(rows % 250)} & {*(trial.rows % 250)}
+    mixed = planned(x, sets, trials=3, judge=judge, groups=np.arange(1000) // 2)
+    for rows, trial in zip(mixed.rows, mixed.trials, strict=True):
+        assert trial.rows is not None
+        assert not {*(rows % 250 // 2)} & {*(trial.rows % 250 // 2)}
+
+
+def test_test_rows_are_tested_as_groups(sets: ro.LabelSets) -> None:
+    x = digits()[0]
+    told: dict[str, Any] = {"approaches": ["log", "mae"], "grid": None, "epochs": 1}
+    test = (x[np.arange(200) % 40], sets[:200])
+    table = ro.compare(x, sets, trials=2, test=test, **told)
+    assert len(table.best.values) == 40
+    plain = ro.compare(x, sets, trials=2, test=(x[:200], sets[:200]), **told)
+    assert len(plain.best.values) == 200
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,17 @@ def test_a_project_measures_its_own_curve_without_true_labels() -> None:
     assert found[-1].accuracy > found[0].accuracy + 0.1
     assert 0.75 < found[-1].accuracy < 1.0
     assert found[-1].error < found[0].error
+
+
+def test_equal_items_learn_or_test_together() -> None:
+    """No feature tells the classes, so that an item seen before is all that could help."""
+    review, random = _review(600), np.random.default_rng(0)
+    items = random.normal(size=(100, 64)).astype(np.float32)[np.arange(600) % 100]
+    truth = random.integers(10, size=100)[np.arange(600) % 100]
+    answers = ro.answer(review.answers.asked, truth, review.answers.items)
+    told = replace(review, table=replace(review.table, x=items), answers=answers)
+    last = measure_curve(told)[-1]
+    assert abs(last.accuracy - 0.1) < 3 * last.error
 
 
 def test_too_few_answers_are_refused_with_a_way_out() -> None:

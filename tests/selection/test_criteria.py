@@ -116,7 +116,7 @@ def test_direction_names_and_pickles() -> None:
 
 def test_there_is_no_way_in_for_true_labels() -> None:
     call = inspect.signature(ro.criterion("accuracy").__call__).parameters
-    assert list(call) == ["logits", "excluded", "rate"]
+    assert list(call) == ["logits", "excluded", "rate", "groups"]
     with pytest.raises(ValueError, match="must both end in"):
         ro.criterion("accuracy")(torch.zeros(5, 3), np.array([0, 1, 2, 0, 1]) == 1)
 

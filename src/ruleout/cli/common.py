@@ -119,6 +119,17 @@ def as_notes() -> Iterator[None]:
         yield
 
 
+def _tell_repeats(table: Table) -> None:
+    import numpy as np  # late, as torch: --help does without
+
+    from ruleout.training.validation import together
+
+    alike = together(table.x)
+    if alike is not None:
+        many = int((np.bincount(alike)[alike] > 1).sum())
+        tell([f"{many:,} rows equal others: they train, choose or judge together."])
+
+
 def parse_names(values: Sequence[str]) -> list[str]:
     """Split options that may be repeated, or hold several names with commas.
 
@@ -442,6 +453,7 @@ class Source:
         sets = table.sets
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
             tell(["every row rules out exactly one class; true labels belong in --label"])
+        _tell_repeats(table)
         return table
 
     def training_data(self) -> tuple[Table, Any, Any]:
@@ -456,6 +468,7 @@ class Source:
             how: Any = self.how or USUAL  # checked there
             found = read_lesson(project, how, self.features_from, **self._columns)
         tell(found.notes)
+        _tell_repeats(found.table)
         return found.table, found.target, found.weight
 
     def with_model(

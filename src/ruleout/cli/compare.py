@@ -95,6 +95,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     from ruleout.comparison import compare as run
     from ruleout.selection import split
     from ruleout.training import Trial
+    from ruleout.training.validation import together
 
     assert table.sets is not None
     x, labels, groups = table.x, table.labels, table.groups
@@ -107,7 +108,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     if labels is not None:
         if judge == "folds":
             raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
-        train, test = split(len(x), judge, seed=told["seed"], groups=groups)
+        train, test = split(len(x), judge, seed=told["seed"], groups=together(x, groups))
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
     with as_notes(), overall() as progress:

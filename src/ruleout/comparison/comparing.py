@@ -84,7 +84,8 @@ def compare(
         As for :func:`ruleout.fit_grid`. One table of sets is used for all trials, which then
         differ in splits, first weights and batch order; a list makes a trial of each.
     groups
-        What each row of x belongs to, ``[n]``: a group trains, chooses or judges as a whole.
+        What each row of x belongs to, ``[n]``: a group trains, chooses or judges as a whole, and
+        so do rows with equal features. Errors and tests are then those of groups.
     approaches
         Names or approaches; None: the eighteen of the paper.
     grid

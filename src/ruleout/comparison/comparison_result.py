@@ -79,7 +79,7 @@ class Row:
     baseline: bool = False  #: a line for comparison only, never the best and without a mark
     #: how the score grew with the epochs
     curve: Curve | None = field(default=None, repr=False)
-    #: the score of every judging row, mean over trials
+    #: the score of every judging row, mean over trials; of groups one each (`by_group`)
     values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @property

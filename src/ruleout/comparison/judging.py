@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import agree, encode
 from ruleout.labels.errors import InputError, brief
-from ruleout.selection import Criterion, criterion, draw_groups, even
+from ruleout.selection import Criterion, criterion, draw_groups, even, folds
 from ruleout.training import GridFit, Trial, Watch, hits
 from ruleout.training.grid_fit import predict
-from ruleout.training.validation import as_trials, check_counts, check_features, group_numbers
+from ruleout.training.validation import (
+    as_trials,
+    check_counts,
+    check_features,
+    group_numbers,
+    together,
+)
+from ruleout.training.watches import by_group
 
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
 Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
@@ -32,6 +39,7 @@ class Judging:
     name: str  # of the measure
     values: Any  # the measure: (logits, target) → [m]
     rates: list[Any] | None = None  # of each trial, where answers made the sets that judge
+    groups: NDArray[np.intp] | None = None  # [T, m]: what the judging rows belong to
 
     @property
     def count(self) -> int:
@@ -56,7 +64,8 @@ class Judging:
     def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the measure of each trial ``[T]`` and of each judging row, its mean over trials.
 
-        A row that rules nothing out says nothing, and is left out.
+        A row that rules nothing out says nothing, and is left out. Of groups there is one value
+        each, so that errors and tests are those of groups.
         """
         values = np.full(self.rows.shape, np.nan)
         for trial in range(len(self.rows)):
@@ -70,10 +79,14 @@ class Judging:
         said = ~np.isnan(values)
         each = [one[some] for one, some in zip(values, said, strict=True)]
         means = np.array([one.mean() if len(one) else np.nan for one in each])
-        if self.kind == "folds":
+        if self.kind != "folds":
+            said, values = said.any(0), np.nansum(values, 0) / np.maximum(said.sum(0), 1)
+        if self.groups is None:
             return means, values[said]
-        some = said.any(0)
-        return means, np.nansum(values[:, some], 0) / said[:, some].sum(0)
+        own = self.groups[said] if self.kind == "folds" else self.groups[0, said]
+        every = [torch.from_numpy(one) for one in (values[said], np.ones(len(own)), own)]
+        found, heard = by_group(*every)
+        return means, found[heard > 0].numpy()
 
 
 def plan(
@@ -88,7 +101,7 @@ def plan(
     groups: Any = None,
 ) -> Judging:
     """Decide which rows train and which judge; see :func:`ruleout.compare`."""
-    given = _trials(x.shape[0], sets, trials, seed, groups)
+    given = _trials(x, sets, trials, seed, groups)
     if test is not None:
         return _tested(given, test, score, np.prod(x.shape[1:]))
     if any(trial.rows is not None for trial in given):
@@ -102,7 +115,7 @@ def plan(
         if count < 2 or size < 1:
             what = "rows" if own is None else "groups"
             raise ValueError(f"folds need at least two trials, each with {what}, not {count}")
-        return _kept(x, given, _folds(n, count, own, chance), "folds", score)
+        return _kept(x, given, folds(n, count, own, chance), "folds", score)
     if isinstance(judge, str) or not 0 < judge < 1:
         raise ValueError(f"judge must be a share between 0 and 1, or 'folds', not {brief(judge)}")
     many = max(1, int(np.ceil(round(n * judge, 9))))
@@ -116,27 +129,17 @@ def plan(
     return _kept(x, given, [aside] * count, "kept", score)
 
 
-def _folds(
-    n: int, count: int, groups: NDArray[np.intp] | None, chance: np.random.Generator
-) -> list[NDArray[np.intp]]:
-    """Cut all rows into parts of one size; groups stay whole, the largest are dealt out first."""
-    if groups is None:
-        order, size = chance.permutation(n), n // count
-        return [np.sort(order[t * size : (t + 1) * size]) for t in range(count)]
-    sizes, filled = np.bincount(groups), np.zeros(count, np.intp)
-    fold, order = np.zeros(len(sizes), np.intp), chance.permutation(len(sizes))
-    for group in order[np.argsort(-sizes[order], kind="stable")]:
-        fold[group] = filled.argmin()
-        filled[fold[group]] += sizes[group]
-    return [np.flatnonzero(fold[groups] == place) for place in range(count)]
+def _trials(x: Any, sets: Any, count: int | None, seed: int, groups: Any) -> list[Trial]:
+    """Return trials that know their seed; one table of sets makes `count` of them.
 
-
-def _trials(n: int, sets: Any, count: int | None, seed: int, groups: Any) -> list[Trial]:
-    """Return trials that know their seed; one table of sets makes `count` of them."""
-    found = as_trials(sets, n, seed)
+    What belongs together, by `groups` or because rows of x are equal, is one group.
+    """
+    found = as_trials(sets, n := x.shape[0], seed)
     if groups is not None:
         codes = group_numbers(groups, n)
         found = [replace(t, groups=codes if t.rows is None else codes[t.rows]) for t in found]
+    found = [replace(t, groups=together(x, t.groups, t.rows)) for t in found]
+    found = as_trials(found, n, seed)
     if isinstance(sets, LabelSets | Trial):
         count = 3 if count is None else count
         check_counts(trials=count)
@@ -163,7 +166,9 @@ def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: 
     rows = np.tile(np.arange(x.shape[0]), (len(trials), 1))
     name, values = ("accuracy", hits) if true else (score.name, score.values)
     kind: Kind = "labels" if true else "sets"
-    return Judging(kind, trials, x, rows, [known] * len(trials), name, values)
+    alike = together(x)
+    groups = None if alike is None else alike[rows]
+    return Judging(kind, trials, x, rows, [known] * len(trials), name, values, None, groups)
 
 
 def _kept(
@@ -183,7 +188,9 @@ def _kept(
     judges = even(judges)
     targets, stacked = [one.sets for one in judges], [np.asarray(one.rows) for one in judges]
     rates = None if trials[0].rate is None else [judge.rate for judge in judges]
-    return Judging(kind, own, x, np.stack(stacked), targets, score.name, score.values, rates)
+    groups = None if trials[0].groups is None else [np.asarray(one.groups) for one in judges]
+    places, alike = np.stack(stacked), None if groups is None else np.stack(groups)
+    return Judging(kind, own, x, places, targets, score.name, score.values, rates, alike)
 
 
 @dataclass(frozen=True, eq=False)

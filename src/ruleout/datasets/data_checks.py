@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -612,13 +613,28 @@ def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:
         yield Finding("warning", "contradictions", message, numbers)
 
 
-def row_hashes(x: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Return a number of 64 bits for each row: equal rows have the same, others hardly ever."""
-    factors = np.random.default_rng(0).integers(1 << 63, size=x.shape[1], dtype=np.uint64) * 2 + 1
-    codes = np.empty(len(x), np.uint64)
-    for piece in bits.chunks(*x.shape):
-        words = (x[piece] + np.float32(0)).view(np.uint32) * factors  # -0 becomes 0
-        codes[piece] = ((words ^ words >> np.uint64(32)) * _MIX).sum(1, dtype=np.uint64)
+def row_hashes(x: Any) -> NDArray[np.uint64]:
+    """Return a number of 64 bits for each row: equal rows have the same, others hardly ever.
+
+    `x` is an array, or a CSR matrix, which has the hashes of the same rows in an array.
+    """
+    n, d, kind = x.shape[0], prod(x.shape[1:]), np.dtype("f4" if x.dtype == np.float32 else "f8")
+    wide = (d, kind.itemsize // 4)
+    factors = np.random.default_rng(0).integers(1 << 63, size=wide, dtype=np.uint64) * 2 + 1
+
+    def summed(values: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        words = (np.ascontiguousarray(values, kind) + kind.type(0)).view(np.uint32)  # -0 becomes 0
+        mixed = words * factors
+        mixed = (mixed ^ mixed >> np.uint64(32)) * _MIX  # of 0 it is 0
+        return np.asarray(mixed.sum(1, dtype=np.uint64))
+
+    if hasattr(x, "indptr"):
+        each = summed(x.data[:, None], factors[x.indices])
+        ends = np.append(np.uint64(0), np.cumsum(each, dtype=np.uint64))
+        return np.asarray(np.diff(ends[x.indptr]))
+    codes = np.empty(n, np.uint64)
+    for piece in bits.chunks(n, d):
+        codes[piece] = summed(x[piece].reshape(piece.stop - piece.start, d), factors.ravel())
     return codes
 
 

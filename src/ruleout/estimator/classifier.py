@@ -53,7 +53,7 @@ from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.grids import named_grid, split_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
-from ruleout.training.validation import gather, group_numbers
+from ruleout.training.validation import gather, group_numbers, together
 
 Array = NDArray[np.float64]
 
@@ -280,7 +280,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             One weight per row. A row of weight 0 is left out; a weight of 2 counts as the row twice
             where it falls into a batch.
         groups
-            What each row belongs to, one value per row: a group is held out as a whole or not.
+            What each row belongs to, one value per row: a group is held out as a whole or not, and
+            so are rows with equal features.
         progress
             Called after every epoch with what is being trained, epochs done, and epochs in all.
         expect
@@ -299,6 +300,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         seed = _seed(self.random_state)
         options |= {"grid": self._grid(), "seed": seed}
         choosing = self._choosing(len(data.sets))
+        if choosing:
+            data = data._replace(groups=together(data.x, data.groups))
         if expect is not None:
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             expect(1.25 * seconds if choosing else seconds)  # judging, and training the choice

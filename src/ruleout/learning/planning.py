@@ -202,16 +202,21 @@ def measure_curve(
 
 def _crossed(table: Table, known: Trial, model: str, seed: int) -> tuple[float, float]:
     """Return the accuracy on the parts left out, and its standard error."""
-    from ruleout.selection import criterion
+    from ruleout.selection import criterion, even, folds
     from ruleout.training import Watch, fit_grid
+    from ruleout.training.validation import together
 
-    parts = np.array_split(np.arange(len(known.sets)), FOLDS)
-    tests = [known.part(part) for part in parts]
+    n, known = len(known.sets), replace(known, groups=together(table.x, rows=known.rows))
+    parts = np.array_split(np.arange(n), FOLDS)
+    if known.groups is not None:  # equal items learn or test together
+        parts = folds(n, FOLDS, known.groups, np.random.default_rng(seed))
+    tests = even([known.part(part) for part in parts])
     learned = [known.part(np.concatenate(parts[:f] + parts[f + 1 :])) for f in range(FOLDS)]
     judge = criterion("accuracy")
     watch = Watch(
         [test.sets for test in tests], {judge.name: judge.values},
         rows=[test.rows for test in tests], rate=[test.rate for test in tests],
+        groups=None if known.groups is None else [test.groups for test in tests],
     )  # fmt: skip
     epochs = -(-STEPS // -(-len(learned[0].sets) // 256))
     fit = fit_grid(

@@ -18,7 +18,8 @@ from ruleout.labels.origins import Evidence
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
-from ruleout.training.validation import as_trials, group_numbers
+from ruleout.training.validation import as_trials, check_features, group_numbers
+from ruleout.training.watches import by_group
 
 __all__ = ["Criterion", "Estimate", "criterion"]
 __all__ += ["DivergedError", "Search", "choose", "refit_chosen", "search", "set_aside", "split"]
@@ -46,13 +47,16 @@ class Criterion:
     #: table ``[n, k]`` that it reads, and from logits and this table to values; None: it reads sets
     graded: tuple[Callable[[Evidence], Any], Callable[..., Tensor]] | None = None
 
-    def __call__(self, logits: Tensor, excluded: Any, rate: Any = None) -> Estimate:
+    def __call__(
+        self, logits: Tensor, excluded: Any, rate: Any = None, groups: Any = None
+    ) -> Estimate:
         """Return the mean and its standard error.
 
         `excluded` is 1 where a class was ruled out, ``[..., n, k]`` like the logits; a row that
         rules nothing out does not count, and there is no place for true labels. `rate`,
         ``[..., n]``, is how likely a wrong class stays possible in each row, for sets that answers
-        made (:meth:`ruleout.Answers.per_item`); None: as in sets drawn at random.
+        made (:meth:`ruleout.Answers.per_item`); None: as in sets drawn at random. With `groups`,
+        ``[n]``, the standard error is that of groups, whose rows may be alike.
 
         >>> logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
         >>> found = criterion("accuracy")(logits, torch.tensor([[0, 1, 1], [0, 1, 1]]))
@@ -60,6 +64,9 @@ class Criterion:
         (tensor(0.5000), tensor(0.5000))
         """
         values, says = self.rows(logits, excluded, rate)
+        if groups is not None:
+            numbers = torch.from_numpy(group_numbers(groups, values.shape[-1]))
+            values, says = by_group(values, says.expand_as(values), numbers.to(values.device))
         n = says.sum(-1)
         mean = (says * values).sum(-1) / n
         spread = (says * (values - mean.unsqueeze(-1)).square()).sum(-1)
@@ -197,6 +204,21 @@ def draw_groups(
     return np.asarray(drawn[groups])
 
 
+def folds(
+    n: int, count: int, groups: NDArray[np.intp] | None, chance: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Cut all rows into parts of one size; groups stay whole, the largest are dealt out first."""
+    if groups is None:
+        order, size = chance.permutation(n), n // count
+        return [np.sort(order[t * size : (t + 1) * size]) for t in range(count)]
+    sizes, filled = np.bincount(groups), np.zeros(count, np.intp)
+    fold, order = np.zeros(len(sizes), np.intp), chance.permutation(len(sizes))
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        fold[group] = filled.argmin()
+        filled[fold[group]] += sizes[group]
+    return [np.flatnonzero(fold[groups] == place) for place in range(count)]
+
+
 def choose(
     estimates: ArrayLike,
     errors: ArrayLike | None = None,
@@ -312,7 +334,8 @@ def search(
     Parameters
     ----------
     x, sets
-        As for :func:`ruleout.fit_grid`.
+        As for :func:`ruleout.fit_grid`. Rows with equal features are set aside together or not; a
+        :class:`~ruleout.training.Trial` says by its groups which rows belong together.
     criterion, rule
         A name, or what :func:`ruleout.criterion` returns; for the rule see :func:`choose`.
     share
@@ -344,7 +367,8 @@ def search(
     {'learning_rate': 0.1, 'weight_decay': 1e-05}
     """
     judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
-    trials = as_trials(sets, x.shape[0] if hasattr(x, "shape") else len(x), seed)
+    x = check_features(x)
+    trials = as_trials(sets, x.shape[0], seed, x)
     parts = [set_aside(trial, share) for trial in trials]
     kept, apart = [train for train, _ in parts], even([aside for _, aside in parts])
     held = watch_of(judge, apart, [len(aside.sets) for _, aside in parts])
@@ -376,6 +400,8 @@ def search(
 def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -> Watch:
     """Return what measures a criterion on trials, of which the first so many rows count."""
     told: dict[str, Any] = {"rows": [trial.rows for trial in trials]}
+    if trials[0].groups is not None:
+        told["groups"] = [trial.groups for trial in trials]
     if trials[0].evidence is None or judge.graded is None:
         if trials[0].rate is not None:
             told["rate"] = [trial.rate for trial in trials]

@@ -66,6 +66,7 @@ class Trial:
             rows=np.pad(self.rows, (0, more), mode="edge"),
             rate=None if self.rate is None else np.pad(self.rate, (0, more)),
             evidence=self.evidence and self.evidence[np.arange(count).clip(max=len(self.sets) - 1)],
+            groups=None if self.groups is None else np.pad(self.groups, (0, more), mode="edge"),
         )
 
 

@@ -219,7 +219,7 @@ def run_record(
         hidden.update(repr((name, list(watch.measures or ()))).encode())
         rows = None if watch.x is None else fingerprint(features.x)
         _digest(hidden, [watch.target, watch.rows, rows])
-        for named in ("rate", "weight"):
+        for named in ("rate", "weight", "groups"):
             if getattr(watch, named) is not None:
                 _digest(hidden, [named, getattr(watch, named)])
     if run.start is not None:

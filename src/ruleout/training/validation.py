@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = "give all rows at once: an array, a tensor, a memory map or a sparse matrix"
 _BLOCK = 64 << 20  # bytes looked at in one go
+_FEW = 10  # different rows
 
 # ---------------------------------------------------------------------- features
 
@@ -127,14 +128,18 @@ def first_not_finite(x: Any) -> tuple[int, int, float] | None:
     return None
 
 
-def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
-    """Return trials over `n` rows, all they hold checked, that know their seed: seed + place."""
+def as_trials(sets: Any, n: int, seed: int, x: Any = None) -> list[Trial]:
+    """Return trials over `n` rows, all they hold checked, that know their seed: seed + place.
+
+    Where `x` is given, label sets become trials whose groups keep its equal rows together.
+    """
     if isinstance(sets, LabelSets | Trial):
         sets = [sets]
     if not isinstance(sets, Sequence) or not sets:
         remedy = "give LabelSets, or a list of them for trials"
         raise InputError(f"sets is a {type(sets).__name__}", remedy)
-    trials = [one if isinstance(one, Trial) else Trial(one) for one in sets]
+    alike = None if x is None or isinstance(sets[0], Trial) else together(x)
+    trials = [one if isinstance(one, Trial) else Trial(one, groups=alike) for one in sets]
     for number, trial in enumerate(trials):
         _check_trial(trial, n, "" if len(trials) == 1 else f" of trial {number}")
         if trial.sets.classes != trials[0].sets.classes:
@@ -147,13 +152,15 @@ def as_trials(sets: Any, n: int, seed: int) -> list[Trial]:
         if trial.evidence is not None and len(trial.evidence) != len(trial.sets):
             problem = f"trial {number} has {len(trial.sets)} rows, evidence {len(trial.evidence)}"
             raise InputError(problem, "give evidence for each row")
+    grouped = any(trial.groups is not None for trial in trials)
     kinds = {"rows": np.intp, "weight": float, "rate": float}
     for place, trial in enumerate(trials):
         given = {name: getattr(trial, name) for name in kinds}
         own: Any = {n: np.asarray(v, kinds[n]) for n, v in given.items() if v is not None}
         own["seed"] = check_seed(seed + place if trial.seed is None else trial.seed)
-        if trial.groups is not None:
-            own["groups"] = group_numbers(trial.groups, len(trial.sets))
+        if grouped:
+            groups = range(len(trial.sets)) if trial.groups is None else trial.groups
+            own["groups"] = group_numbers(groups, len(trial.sets))
         trials[place] = replace(trial, **own)
     return trials
 
@@ -203,6 +210,29 @@ def group_numbers(groups: Any, n: int) -> NDArray[np.intp]:
             raise InputError(f"the group is {brief(one)}", "name a group for each row", row=row)
         places.setdefault(one, len(places))
     return np.array([places[one] for one in found.tolist()], np.intp)
+
+
+def together(x: Any, groups: Any = None, rows: Any = None) -> NDArray[np.intp] | None:
+    """Number what stays on one side of every split; None where each row stands alone.
+
+    Rows with equal features belong together, and rows of one group: a group is whatever is
+    connected. Fewer than ten different rows are the values of a column, not repeats of a row, and
+    equal ones then stand alone. `rows` chooses some of x.
+    """
+    from scipy.sparse import coo_array  # late, as the others: only splits need them
+    from scipy.sparse.csgraph import connected_components
+
+    from ruleout.datasets.data_checks import equal_groups, row_hashes
+
+    codes = row_hashes(x) if rows is None else row_hashes(x)[rows]
+    own = None if groups is None else group_numbers(groups, len(codes))
+    order, starts = equal_groups(codes)
+    if not len(starts) or len(codes) - len(order) + len(starts) < _FEW:
+        return own
+    own = np.arange(len(codes)) if own is None else own
+    first = np.repeat(order[starts], np.diff(starts, append=len(order)))
+    links = coo_array((np.ones(len(order)), (own[first], own[order])), (own.max() + 1,) * 2)
+    return np.asarray(connected_components(links, directed=False)[1][own], np.intp)
 
 
 def check_rate(rate: Any, count: int, which: str = "") -> None:

@@ -13,7 +13,7 @@ from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
 from ruleout.training.batches import Features
 from ruleout.training.nets import Net
-from ruleout.training.validation import check_features, check_rate
+from ruleout.training.validation import check_features, check_rate, group_numbers
 
 #: ``(logits [..., n, k], target) → [..., n]``: one value per row, of which the mean is reported.
 #: Where the watch has rates, they come third.
@@ -43,6 +43,7 @@ class Watch:
     rows: Any = None  #: which of them; None means all
     rate: Any = None  #: where answers made the sets: how likely a wrong class stays possible
     weight: Any = None  #: of each row; None: all that say something count alike
+    groups: Any = None  #: the number of each row's group, over which standard errors are then taken
 
 
 class Watcher:
@@ -52,9 +53,9 @@ class Watcher:
         self, name: str, watch: Watch, trials: Sequence[int], rows: Features, classes: Sequence[Any]
     ) -> None:
         self.name, self.features, self.classes = name, rows, classes
-        given = (self._of(one, trials) for one in (watch.target, watch.rows, watch.rate))
-        self.targets, self.rows, self.rates = given
-        self.weights = self._of(watch.weight, trials)
+        given = (watch.target, watch.rows, watch.rate, watch.weight, watch.groups)
+        told = [self._of(one, trials) for one in given]
+        self.targets, self.rows, self.rates, self.weights, groups = told
         self.measures = dict(watch.measures or {"accuracy": hits})
         self._known: dict[int, list[Tensor]] = {}
         if watch.measures is None and isinstance(self.targets[0], LabelSets):
@@ -73,6 +74,8 @@ class Watcher:
             if len(target) != count or count == 0:
                 problem = f"watch {name!r} has {count} rows but {len(target)} targets"
                 raise InputError(problem, "give one target for each row, and at least one row")
+        count = len(self.targets[0])
+        self.groups = None if watch.groups is None else [group_numbers(g, count) for g in groups]
         if len({len(target) for target in self.targets}) > 1:
             remedy = "give every trial the same number of rows"
             raise InputError(f"the trials of watch {name!r} differ in length", remedy)
@@ -110,6 +113,7 @@ class Watcher:
     def measure(self, net: Net, most: int) -> dict[str, tuple[Tensor, Tensor]]:
         """Return for each measure the mean ``[T, C]`` and its standard error."""
         sums: dict[str, Tensor] = {}
+        kept: dict[str, list[Tensor]] = {name: [] for name in self.measures}
         for start in range(0, len(self.targets[0]), most):
             piece = slice(start, start + most)
             logits = net.logits(self._rows(piece))
@@ -118,9 +122,15 @@ class Watcher:
             for name, values in self.measures.items():
                 value = values(logits, *known)
                 weight = says.expand_as(value)
-                parts = [weight, weight.square(), weight * value, weight * value.square()]
-                found = torch.stack(parts).sum(-1, dtype=torch.float64)  # [4, T, C]
+                if self.groups is not None:
+                    kept[name].append(torch.stack([value, weight]))
+                    continue
+                found = _sums(value, weight)
                 sums[name] = sums[name] + found if name in sums else found
+        if self.groups is not None:
+            groups = torch.from_numpy(np.stack(self.groups)).unsqueeze(1).to(logits.device)
+            both = {name: torch.cat(parts, -1).unbind() for name, parts in kept.items()}
+            sums = {name: _sums(*by_group(v, w, groups)) for name, (v, w) in both.items()}
         return {f"{self.name}/{name}": _mean(*parts) for name, parts in sums.items()}
 
     def _weight(self, piece: slice, known: Tensor, logits: Tensor) -> Tensor:
@@ -160,6 +170,27 @@ class Watcher:
 
 
 _KEEP = 256 << 20  # bytes of targets held ready on the device
+
+
+def by_group(values: Tensor, says: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Reduce rows ``[..., n]`` to one value for each group ``[..., G]``, and 1 where it counts.
+
+    With m the mean of all n rows that say something, the value of a group that has the sum
+    :math:`S_g` of :math:`n_g` rows is :math:`m + (S_g - m n_g) G / n`. The mean of these is m, and
+    its standard error allows for rows that are alike within a group (Liang and Zeger 1986).
+    """
+    size = (*values.shape[:-1], int(groups.max()) + 1)
+    rows = (says.double(), (says * values).double())
+    place = groups.expand(values.shape)
+    count, total = (one.new_zeros(size).scatter_add_(-1, place, one) for one in rows)
+    n, heard = count.sum(-1, keepdim=True), (count > 0).double()
+    mean = total.sum(-1, keepdim=True) / n
+    return mean + (total - mean * count) * heard.sum(-1, keepdim=True) / n, heard
+
+
+def _sums(value: Tensor, weight: Tensor) -> Tensor:
+    parts = torch.stack([weight, weight.square(), weight * value, weight * value.square()])
+    return parts.sum(-1, dtype=torch.float64)  # [4, T, C]
 
 
 def _mean(weight: Tensor, square: Tensor, total: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
