@@ -182,6 +182,7 @@ def test_good_data_bring_no_warnings() -> None:
         "true class",
         "wrong classes",
         "meaning",
+        "plausible classes",
         "constant columns",
         "equal rows",
     ]

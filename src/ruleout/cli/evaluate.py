@@ -15,8 +15,11 @@ from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
+    from ruleout.datasets.data_checks import Inspection
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
+
+_REMEDY = "Give true labels of some rows with --label."
 
 
 @friendly()
@@ -29,8 +32,9 @@ def evaluate(
 ) -> None:
     """Judge a model by true labels, or by what was ruled out.
 
-    From sets the accuracy is estimated without bias, if they were drawn at random. Of a labelling
-    project every yes and no counts, and beside them the items whose class is known.
+    From sets the accuracy is estimated, if they are drawn at random and none is wrong; where a test
+    rejects that, none is printed. Of a labelling project every yes and no counts, and beside them
+    the items whose class is known.
     """
     known = source.label or source.excluded or source.candidates
     source = source.need_column("--label, --excluded or --candidates", given=bool(known))
@@ -44,10 +48,12 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
+    from ruleout.datasets.data_checks import Inspection
     from ruleout.estimator.inputs import positions
     from ruleout.estimator.scorers import LabelScores, SetScores
 
     scores: dict[str, Any] = {}
+    seen: Inspection | None = None
     for table in tables:
         probabilities = clf.predict_proba(table.x)
         if table.labels is not None:
@@ -55,10 +61,22 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             scores.setdefault("labels", LabelScores()).add(probabilities, codes)
         if table.sets is not None:
             scores.setdefault("sets", SetScores()).add(probabilities, table.sets)
-    return {name: score.result() for name, score in scores.items()}
+            seen = seen or Inspection(table.sets.classes)
+            seen.add(table.sets, table.x, table.labels, probabilities.argmax(1))
+    found = {name: score.result() for name, score in scores.items()}
+    return found if seen is None else found | {"sets": _assumed(found["sets"], seen)}
+
+
+def _assumed(found: dict[str, Any], seen: Inspection) -> dict[str, Any]:
+    """Say beside what sets tell what that assumes; an accuracy that means nothing is left out."""
+    told = seen.findings().assumption
+    if told.level != "warning":
+        return found | {"assumption": told.message}
+    return found | {"accuracy": None, "why": told.message}
 
 
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
+    from ruleout.datasets.data_checks import Inspection
     from ruleout.estimator.inputs import per_row
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.learning.training_data import contradiction_notes
@@ -71,6 +89,9 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
     if len(items.answers):
         answers = per_row(items.answers, len(items.table))
         found["answers"] = SetScores().add(probabilities, *answers).result()
+        seen = Inspection(answers[0].classes)
+        seen.add(answers[0], items.table.x, predicted=probabilities.argmax(1))
+        found["answers"] = _assumed(found["answers"], seen)
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell(["these answers also trained the model, so what they say of it is too good"])
     if not found:
@@ -107,8 +128,10 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
             continue
         told = found[name]
         typer.echo(f"By {what} {told['rows']:,} {'rows' if name == 'sets' else 'items'}:")
-        typer.echo(f"  accuracy, unbiased {_pair(told['accuracy'])}")
+        if told["accuracy"] is not None:
+            typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
         typer.echo(f"  consistency        {_pair(told['consistency'])} (predictions not ruled out)")
+        typer.echo(told.get("assumption") or f"No accuracy is printed. {told['why']} {_REMEDY}")
 
 
 def _pair(pair: tuple[float, float]) -> str:

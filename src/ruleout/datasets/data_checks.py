@@ -22,7 +22,11 @@ The shares are unknown, yet three things can be tested.
 
 How often single classes are ruled out says nothing more: any counts that obey 3 fit some shares.
 An annotator who favours a class looks like one who rarely meets it. Only if the classes are known
-to be balanced can that be told apart (:func:`marginals`), or if true labels are known.
+to be balanced can that be told apart (:func:`marginals`), or if true labels are known. Where there
+are features, 1 and 3 hold in every row, and tell more: :mod:`ruleout.datasets.avoidance`.
+
+That sets are sometimes wrong none of these tests can see: a wrong class is as likely to be ruled
+out as any other then, only less often. True labels or gold questions show it.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ruleout.datasets.avoidance import Avoidance, avoidance, by_rank
 from ruleout.datasets.dataset import DataError
 from ruleout.labels import bits
 from ruleout.labels.chisquare import EXPECTED, Test
@@ -54,6 +59,7 @@ LIKELY = 0.01  # a law fits from here on
 MANY = 1000  # classes up to which pairs and sizes are tested
 _EXCESS = 4.0  # standard deviations above what ruled-out classes allow
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
+_MILD = 0.3  # an avoidance that is worth telling of
 _NAMED = 5  # rows that a message names
 _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
 _BYTES = 1 << 28  # kept of rows that must lie side by side; of more rows a part is
@@ -104,9 +110,43 @@ class Findings:
         """The findings that are worth fixing."""
         return tuple(item for item in self.items if item.level == "warning")
 
+    @property
+    def assumption(self) -> Finding:
+        """What an accuracy estimated from the sets assumes, and what tests say of it.
+
+        Level ``warning``: there is no such accuracy, since a test rejects that sets are drawn at
+        random, or true labels show that some are wrong. ``note``: too little can be tested.
+        """
+        tests = [one for one in self.items if one.name in _REASONS and "p" in one.numbers]
+        wrong = [_REASONS[one.name] for one in tests if one.level == "warning"]
+        p = [one.numbers["p"] for one in tests]
+        level: Level = "warning" if wrong else "fine" if len(p) > 1 else "note"
+        message = f"The sets are not as chance draws them (p < 0.001): {'; '.join(wrong)}."
+        if not wrong:
+            tested = f"which {len(p)} tests do not reject (smallest p = {min(p, default=1):.3f})"
+            message = (
+                "This assumes that sets are drawn at random, "
+                f"{tested if level == 'fine' else 'which cannot be tested here'}, and that none "
+                f"is wrong, which {'true labels confirm' if 'true class' in self else _UNSEEN}."
+            )
+        return Finding(level, "assumption", message, {"p": min(p, default=None), "why": wrong})
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return plain JSON, one object per finding."""
         return [asdict(item) for item in self.items]
+
+
+_UNSEEN = "only true labels can show"
+#: Tests of what an accuracy from sets assumes, and what it means that one fails.
+_REASONS = {
+    "class shares": "a class is ruled out more often than any share of it allows",
+    "pairs": "some classes are ruled out together too often or too rarely",
+    "meaning": "the features point to what is listed",
+    "plausible classes": "what looks plausible is avoided",
+    "predictions": "predictions are ruled out more often than the worst would be",
+    "wrong classes": "given the truth, some wrong classes are preferred",
+    "true class": "some rows rule out their true class",
+}
 
 
 def inspect(
@@ -171,12 +211,19 @@ class Inspection:
         wide = k if k <= MANY else 0
         self._counts = np.zeros((wide, wide))  # of each size, how often each class
         self._truth = np.zeros((wide + 3, wide))  # the same of each true class, and its rows
+        self._hits: int | None = None  # predictions that are ruled out
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._wrongs = 0
         self._features: _Features | None = None
 
-    def add(self, sets: LabelSets, x: NDArray[Any] | None = None, labels: Any = None) -> Inspection:
-        """Take in a batch of rows; all batches have features and true labels, or none."""
+    def add(
+        self,
+        sets: LabelSets,
+        x: NDArray[Any] | None = None,
+        labels: Any = None,
+        predicted: NDArray[np.intp] | None = None,
+    ) -> Inspection:
+        """Take in a batch of rows; all batches have features, true labels, predictions, or none."""
         (n, k), start = sets.shape, int(self._sizes.sum())
         if x is not None and len(x) != n:
             raise DataError(f"x has {len(x)} rows, the sets have {n}", "give one set per row")
@@ -187,14 +234,15 @@ class Inspection:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-            held = sets.packed[np.arange(n), truth // 8]
-            wrong = held >> (truth % 8).astype(np.uint8) & 1 == 1
+            wrong = _held(sets, truth)
             first = (start + np.flatnonzero(wrong)).tolist()
             self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
             self._wrongs += len(first)
             if k <= MANY:
                 good = np.flatnonzero(~wrong & (sets.sizes > 0))
                 self._truth += count_by_truth(sets[good], truth[good])
+        if predicted is not None:
+            self._hits = (self._hits or 0) + int(_held(sets, predicted).sum())
         keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
         self._some.add(keys, sets.packed)
         if x is not None:
@@ -212,8 +260,11 @@ class Inspection:
         found = [*_sets(some, self._sizes, self._counts)]
         if self._wrong is not None:
             found += _truth(self._truth, n, self._wrong, self._wrongs, file)
+        if self._hits is not None:
+            found += _predictions(self._hits, self._sizes)
         if seen is not None and len(seen.low) and n:
-            found += _meaning(seen.some.columns(), self._sizes)
+            _, x, packed = seen.some.columns()
+            found += _meaning(x, bits.unpack(packed, len(self.classes)), self._sizes)
             found += _constant(seen, n, features)
             found += _equal(self._equal, len(self.classes), file)
         else:
@@ -222,6 +273,12 @@ class Inspection:
                 message = "There are no features: sets can be checked, but nothing can be trained."
                 found.append(Finding("warning", "features", message, {"columns": 0}))
         return Findings(tuple(found))
+
+
+def _held(sets: LabelSets, codes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Say in which rows the set holds a class."""
+    held = sets.packed[np.arange(len(sets)), codes // 8]
+    return np.asarray(held >> (codes % 8).astype(np.uint8) & 1 == 1)
 
 
 class _Kept:
@@ -424,18 +481,21 @@ def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
 
 
 def _shares(found: Shares, sets: LabelSets) -> Finding:
-    from scipy.special import ndtri
+    from scipy.special import ndtr
 
     k, order = len(sets.classes), np.argsort(-found.shares, kind="stable")
     parts, names = {"shares": found.shares, "errors": found.errors}, [*map(str, sets.classes)]
-    numbers = {n: dict(zip(names, part.tolist(), strict=True)) for n, part in parts.items()}
+    numbers: dict[str, Any] = {
+        n: dict(zip(names, part.tolist(), strict=True)) for n, part in parts.items()
+    }
     largest = ", ".join(
         f"{brief(sets.classes[a])} {_percent(found.shares[a])} ± {100 * found.errors[a]:.1f}"
         for a in order[:3]
     )
     message = f"Estimated from the sets alone: {largest}{', …' if k > 3 else ''}"
-    below = found.shares < ndtri(WRONG / k) * np.maximum(found.errors, 1e-12)
-    if not below.any():
+    p = min(1.0, k * float(ndtr((found.shares / np.maximum(found.errors, 1e-12)).min())))
+    numbers["p"] = p
+    if p >= WRONG:
         return Finding("fine", "class shares", f"{message}.", numbers)
     worst = int(np.argmin(found.shares))
     message += (
@@ -487,7 +547,8 @@ def _truth(
     else:
         share = _percent(many / n)
         message = f"{many:,} of {n:,} rows ({share}) rule out their true class: "
-        yield Finding("warning", "true class", f"{message}{_rows(first, file)}.", numbers)
+        message += f"{_rows(first, file)}."
+        yield Finding("warning", "true class", message, {**numbers, "p": 0.0})
     if (test := given_truth(table)) is not None:
         yield _tested(
             "wrong classes",
@@ -511,62 +572,94 @@ def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:
         yield Finding("warning", "meaning", message)
 
 
-def _meaning(some: list[NDArray[Any]], sizes: NDArray[np.intp]) -> Iterator[Finding]:
+def _excess(hits: int, sizes: NDArray[np.intp]) -> tuple[float, float, float, float]:
+    r"""Return how often picked classes are ruled out, the most allowed, z and p of the excess.
+
+    Whatever picks a class without knowing the set, it is ruled out with probability at most
+    :math:`s/(k-1)`. `sizes` counts rows by size.
+    """
+    from scipy.special import ndtr
+
+    rows, bound = sizes[1:], np.arange(1, len(sizes)) / (len(sizes) - 1)
+    most, spread = float(rows @ bound), float(np.sqrt(rows @ (bound * (1 - bound))))
+    z, n = (hits - most) / max(spread, 1e-12), max(int(rows.sum()), 1)
+    return hits / n, most / n, z, float(ndtr(-z))
+
+
+def _predictions(hits: int, sizes: NDArray[np.intp]) -> Iterator[Finding]:
+    rate, most, z, p = _excess(hits, sizes)
+    message = (
+        f"{_percent(rate)} of the predictions are ruled out; if sets are chosen at random, no more "
+        f"than {_percent(most)} are, even if all are wrong ({_shown_p(p)})."
+    )
+    level: Level = "warning" if p < WRONG else "fine"
+    yield Finding(level, "predictions", message, {"rate": rate, "most": most, "z": z, "p": p})
+
+
+def _meaning(
+    x: NDArray[np.float32], mask: NDArray[np.bool_], sizes: NDArray[np.intp]
+) -> Iterator[Finding]:
     r"""Ask whether the features point to what is listed.
 
     Sets chosen at random among the wrong classes hold any class that a rule picks from x with
     probability at most :math:`s/(k-1)`. A rule that does better on unseen rows shows that the sets
-    list what examples are, or may be. The rule here: the nearest mean.
+    list what examples are, or may be. The rule here: a model that takes them for candidates.
     """
-    found = _agreement(some[1], some[2], len(sizes))
-    if found is None:
+    listed, spared = by_rank(x, mask, ~mask), by_rank(x, mask, mask)
+    if listed is None or spared is None or sizes[-1] == sizes[1:].sum():
         yield from _single(sizes)
         return
-    rate, most, z, rows = found
+    rows, seen = len(listed), np.bincount(listed.sum(1), minlength=len(sizes))
+    rate, most, z, p = _excess(int(listed[:, 0].sum()), seen)
     level: Level = "warning" if z >= _EXCESS else "fine"
+    single = bool(sizes[1] == sizes.sum())
+    bad = single or spared[:, 0].mean() >= most / 2  # they do not rule out well
+    sure = z >= _EXCESS and rate > (1 + most) / 2 and bad
     message = (
         f"The features point to a class that is listed in {_percent(rate)} of {rows:,} unseen "
         f"rows; sets of ruled-out classes chosen at random allow up to {_percent(most)}"
     )
     if z < _EXCESS:
         message += "; the difference may be chance." if rate > most else "."
-    elif rate <= (1 + most) / 2:
+    elif not sure:
         message += (
             ". Either the sets list what examples may be, or whoever rules out prefers some "
             "classes by what they see."
         )
-    elif sizes[1] == sizes.sum():
+    elif single:
         message += (
             ". They seem to list what examples are: give true labels as such, with --label or "
             "LabelSets.from_labels."
         )
     else:
         message += ". They seem to list what examples may be: use LabelSets.from_candidates."
-    yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z})
+    yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z, "p": p})
+    if not sure and (found := avoidance(spared)) is not None:
+        yield _plausible(found, len(sizes))
 
 
-def _agreement(
-    x: NDArray[np.float32], packed: bits.Bits, k: int
-) -> tuple[float, float, float, int] | None:
-    """Return how often the nearest mean is listed, the most allowed, the excess, and the rows."""
-    rows = np.random.default_rng(0).permutation(np.flatnonzero(bits.count(packed)))
-    if len(rows) < 40 or k < 3:
-        return None
-    some, mask = x[rows], bits.unpack(packed[rows], k)
-    half = len(rows) // 2
-    spread = some[:half].std(0)
-    some = (some - some[:half].mean(0)) / np.where(spread > 0, spread, 1)
-    times = mask[:half].sum(0)
-    means = mask[:half].T.astype(np.float32) @ some[:half] / np.maximum(times, 1)[:, None]
-    far = (means**2).sum(1) - 2 * some[half:] @ means.T
-    picked = np.where(times > 0, far, np.inf).argmin(1)
-    hit = mask[half:][np.arange(len(picked)), picked]
-    bound = mask[half:].sum(1) / (k - 1)
-    variance = float((bound * (1 - bound)).sum())
-    if variance == 0:
-        return None
-    excess = float((hit.sum() - bound.sum()) / np.sqrt(variance))
-    return float(hit.mean()), float(bound.mean()), excess, len(hit)
+def _plausible(found: Avoidance, k: int) -> Finding:
+    """Say whether what the features make plausible is avoided."""
+    numbers, shown = found._asdict(), _shown_p(found.p)
+    rank = (
+        f"Ruled-out classes rank {found.mean:.2f} of {k} on average by how plausible the features "
+        f"make them; sets chosen at random allow up to {k / 2 + 1:.2f} ({shown})"
+    )
+    if found.p < WRONG:
+        if found.pairs > found.ranks:
+            rank = (
+                "What the features make plausible is spared together more often than sets chosen "
+                f"at random would have it ({shown})"
+            )
+        wrong = "what looks plausible is avoided, which every approach here assumes away"
+        return Finding("warning", "plausible classes", f"{rank}: {wrong}.", numbers)
+    power = "The rows are too few to notice a mild avoidance of what looks plausible"
+    if found.shows >= _MILD:
+        power = (
+            f"Had the second and third been ruled out {found.shows:.2f} times as often as the "
+            "others, it would have shown in 9 of 10 cases"
+        )
+    return Finding("fine", "plausible classes", f"{rank}. {power}.", numbers)
 
 
 def _constant(seen: _Features, n: int, features: Sequence[str]) -> Iterator[Finding]:
