@@ -66,7 +66,7 @@ def test_both_are_printed() -> None:
     result = run("evaluate", model, data, "--label", "is", "--excluded", "not")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("By the true labels of 200 rows:\n  accuracy           0.")
-    assert "By what was ruled out in 200 rows:\n  accuracy, unbiased 0." in result.stdout
+    assert "By what was ruled out in 200 rows:\n  accuracy           0." in result.stdout
     assert "(ECE, 15 bins)" in result.stdout
     for name in NAMES:
         assert name in result.stdout
@@ -118,3 +118,38 @@ def test_precision_and_recall_are_those_of_scikit_learn() -> None:
     wanted = precision_recall_fscore_support(codes, probabilities.argmax(1))
     for name, values in zip(("precision", "recall", "f1", "rows"), wanted, strict=True):
         np.testing.assert_allclose(found[name], values)
+
+
+# ---------------------------------------------------------------------- what an estimate assumes
+
+
+def test_the_assumption_stands_beside_the_estimate() -> None:
+    model, data = trained()
+    result = run("evaluate", model, data, "--excluded", "not")
+    assert "unbiased" not in result.stdout
+    assert "This assumes that sets are drawn at random, which" in result.stdout
+    assert "that none is wrong, which only true labels can show." in result.stdout
+
+
+@pytest.mark.parametrize("listing", ["is", "may"])
+def test_no_accuracy_is_printed_where_a_test_rejects_what_it_assumes(
+    listing: str, tmp_path: Path
+) -> None:
+    """Columns of what rows are, or may be, given as what they are not."""
+    model, data = trained()
+    header, *lines = data.read_text().splitlines()
+    left = ["|".join(map(str, row)) for row in SETS.to_candidates()]
+    other = tmp_path / "data.csv"
+    rows = [f"{line},{may}" for line, may in zip(lines, left, strict=True)]
+    other.write_text("\n".join([f"{header},may", *rows]))
+    columns = ["--excluded", listing, "--ignore", ",".join({"is", "not", "may"} - {listing})]
+    result = run("evaluate", model, other, *columns)
+    assert result.exit_code == 0, result.output
+    assert "accuracy  " not in result.stdout
+    assert "No accuracy is printed. The sets are not as chance draws them (p < 0.001)" in (
+        result.stdout
+    )
+    assert result.stdout.endswith("Give true labels of some rows with --label.\n")
+    found = json.loads(run("evaluate", model, other, *columns, "--json").stdout)["sets"]
+    assert found["accuracy"] is None
+    assert "predictions are ruled out more often than the worst could be" in found["why"]

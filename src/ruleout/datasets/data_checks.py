@@ -47,6 +47,7 @@ from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
+from ruleout.labels.origins import Uniform
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets
 
@@ -143,7 +144,7 @@ _REASONS = {
     "pairs": "some classes are ruled out together too often or too rarely",
     "meaning": "the features point to what is listed",
     "plausible classes": "what looks plausible is avoided",
-    "predictions": "predictions are ruled out more often than the worst would be",
+    "predictions": "predictions are ruled out more often than the worst could be",
     "wrong classes": "given the truth, some wrong classes are preferred",
     "true class": "some rows rule out their true class",
 }
@@ -211,7 +212,7 @@ class Inspection:
         wide = k if k <= MANY else 0
         self._counts = np.zeros((wide, wide))  # of each size, how often each class
         self._truth = np.zeros((wide + 3, wide))  # the same of each true class, and its rows
-        self._hits: int | None = None  # predictions that are ruled out
+        self._earned = np.zeros(2)  # by predictions, and its variance if all are wrong
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._wrongs = 0
         self._features: _Features | None = None
@@ -234,7 +235,8 @@ class Inspection:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-            wrong = _held(sets, truth)
+            held = sets.packed[np.arange(n), truth // 8]
+            wrong = held >> (truth % 8).astype(np.uint8) & 1 == 1
             first = (start + np.flatnonzero(wrong)).tolist()
             self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
             self._wrongs += len(first)
@@ -242,7 +244,9 @@ class Inspection:
                 good = np.flatnonzero(~wrong & (sets.sizes > 0))
                 self._truth += count_by_truth(sets[good], truth[good])
         if predicted is not None:
-            self._hits = (self._hits or 0) + int(_held(sets, predicted).sum())
+            says = np.flatnonzero(sets.sizes)
+            earned = Uniform().credit(sets[says]).of(predicted[says])
+            self._earned += earned.weight @ earned.value, earned.weight**2 @ earned.wrong
         keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
         self._some.add(keys, sets.packed)
         if x is not None:
@@ -260,8 +264,7 @@ class Inspection:
         found = [*_sets(some, self._sizes, self._counts)]
         if self._wrong is not None:
             found += _truth(self._truth, n, self._wrong, self._wrongs, file)
-        if self._hits is not None:
-            found += _predictions(self._hits, self._sizes)
+        found += _predictions(self._earned)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
             found += _meaning(x, bits.unpack(packed, len(self.classes)), self._sizes)
@@ -273,12 +276,6 @@ class Inspection:
                 message = "There are no features: sets can be checked, but nothing can be trained."
                 found.append(Finding("warning", "features", message, {"columns": 0}))
         return Findings(tuple(found))
-
-
-def _held(sets: LabelSets, codes: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Say in which rows the set holds a class."""
-    held = sets.packed[np.arange(len(sets)), codes // 8]
-    return np.asarray(held >> (codes % 8).astype(np.uint8) & 1 == 1)
 
 
 class _Kept:
@@ -572,28 +569,19 @@ def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:
         yield Finding("warning", "meaning", message)
 
 
-def _excess(hits: int, sizes: NDArray[np.intp]) -> tuple[float, float, float, float]:
-    r"""Return how often picked classes are ruled out, the most allowed, z and p of the excess.
-
-    Whatever picks a class without knowing the set, it is ruled out with probability at most
-    :math:`s/(k-1)`. `sizes` counts rows by size.
-    """
+def _predictions(earned: Vector) -> Iterator[Finding]:
+    """Ask whether predictions earn less than nothing, as even the worst do only by chance."""
     from scipy.special import ndtr
 
-    rows, bound = sizes[1:], np.arange(1, len(sizes)) / (len(sizes) - 1)
-    most, spread = float(rows @ bound), float(np.sqrt(rows @ (bound * (1 - bound))))
-    z, n = (hits - most) / max(spread, 1e-12), max(int(rows.sum()), 1)
-    return hits / n, most / n, z, float(ndtr(-z))
-
-
-def _predictions(hits: int, sizes: NDArray[np.intp]) -> Iterator[Finding]:
-    rate, most, z, p = _excess(hits, sizes)
-    message = (
-        f"{_percent(rate)} of the predictions are ruled out; if sets are chosen at random, no more "
-        f"than {_percent(most)} are, even if all are wrong ({_shown_p(p)})."
-    )
-    level: Level = "warning" if p < WRONG else "fine"
-    yield Finding(level, "predictions", message, {"rate": rate, "most": most, "z": z, "p": p})
+    if earned[1] == 0:  # nothing was predicted, or all sets are ordinary labels
+        return
+    p = float(ndtr(earned[0] / np.sqrt(earned[1])))
+    message = "Predictions are ruled out no more often than sets chosen at random allow ({p})."
+    level: Level = "fine"
+    if p < WRONG:
+        message = "Predictions are ruled out more often than if all of them were wrong ({p})."
+        level = "warning"
+    yield Finding(level, "predictions", message.format(p=_shown_p(p)), {"p": p})
 
 
 def _meaning(
@@ -605,12 +593,16 @@ def _meaning(
     probability at most :math:`s/(k-1)`. A rule that does better on unseen rows shows that the sets
     list what examples are, or may be. The rule here: a model that takes them for candidates.
     """
+    from scipy.special import ndtr
+
     listed, spared = by_rank(x, mask, ~mask), by_rank(x, mask, mask)
-    if listed is None or spared is None or sizes[-1] == sizes[1:].sum():
+    bound = np.zeros(0) if listed is None else listed.sum(1) / (len(sizes) - 1)
+    variance = float((bound * (1 - bound)).sum())
+    if listed is None or spared is None or variance == 0:
         yield from _single(sizes)
         return
-    rows, seen = len(listed), np.bincount(listed.sum(1), minlength=len(sizes))
-    rate, most, z, p = _excess(int(listed[:, 0].sum()), seen)
+    rate, most, rows = float(listed[:, 0].mean()), float(bound.mean()), len(bound)
+    z = rows * (rate - most) / float(np.sqrt(variance))
     level: Level = "warning" if z >= _EXCESS else "fine"
     single = bool(sizes[1] == sizes.sum())
     bad = single or spared[:, 0].mean() >= most / 2  # they do not rule out well
@@ -633,7 +625,8 @@ def _meaning(
         )
     else:
         message += ". They seem to list what examples may be: use LabelSets.from_candidates."
-    yield Finding(level, "meaning", message, {"rate": rate, "most": most, "z": z, "p": p})
+    numbers = {"rate": rate, "most": most, "z": z, "p": float(ndtr(-z))}
+    yield Finding(level, "meaning", message, numbers)
     if not sure and (found := avoidance(spared)) is not None:
         yield _plausible(found, len(sizes))
 
