@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +113,20 @@ def test_training_on_evidence_is_training_on_the_sets_it_was_made_of() -> None:
     seen = fit_grid(x, [Trial(sets, evidence=known)], approach="likelihood", epochs=3)
     torch.testing.assert_close(plain.weights[NAME], seen.weights[NAME])
     assert plain.record["key"] != seen.record["key"]
+
+
+def test_evidence_that_does_not_fit_the_memory_is_read_batch_by_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+    sets = ro.draw(y, 3, 1, noise=0.1)
+    trial = Trial(sets, evidence=evidence(sets, 0.1))
+    told: Any = {"approach": "likelihood", "epochs": 3, "batch_size": 16, "precision": "float64"}
+    held = fit_grid(x, [trial], **told)
+    monkeypatch.setattr("ruleout.training.batches.room", lambda _: 1)
+    read = fit_grid(x, [trial], **told)
+    assert not read.record["resident"]
+    torch.testing.assert_close(held.weights[NAME], read.weights[NAME])
 
 
 def test_wrong_answers_cost_little_where_they_are_expected() -> None:

@@ -61,6 +61,18 @@ def test_trials_of_different_length_share_their_graphs(data: Any, approach: str)
     assert difference(cpu, gpu) < 1e-9
 
 
+@pytest.mark.parametrize("long", [0, 5_000])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_gpu_learns_from_evidence_alike(
+    data: Any, model: str, long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, _, sets = data
+    monkeypatch.setattr(stack, "_LONG", long)
+    trial = Trial(sets, evidence=ro.evidence(sets, 0.1))
+    cpu, gpu = both(x, [trial, trial], approach="likelihood", model=model)
+    assert difference(cpu, gpu) < 1e-9
+
+
 @pytest.mark.parametrize("approach", ["log", "exp", "gce", "nn-before", "ga-after", "pc-before"])
 def test_compiled_losses_train_the_same_models(
     data: Any, approach: str, monkeypatch: pytest.MonkeyPatch
