@@ -13,7 +13,8 @@ from comparison.made import GRID, digits
 from scipy.sparse import csr_array
 
 import ruleout as ro
-from ruleout.comparison import Comparison, compare, paired_t_test
+from ruleout.comparison import Comparison, compare
+from ruleout.comparison.significance import crossed_t_test
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER
 from ruleout.report import render
@@ -49,9 +50,11 @@ def test_scores_are_means_over_trials_and_the_last_epochs(found: Comparison) -> 
         assert row.spread == pytest.approx(np.std(row.trials, ddof=1))
 
 
-def test_marks_are_paired_over_trials(found: Comparison) -> None:
+def test_marks_are_paired_over_trials_and_rows(found: Comparison) -> None:
+    """Cells are shifted to the scores of their trials, which average the last epochs."""
     ours, theirs = found["log"], found["cce"]
-    expected = paired_t_test(ours.trials, theirs.trials)
+    np.testing.assert_allclose(ours.cells.mean(1), ours.trials)
+    expected = crossed_t_test(ours.cells, theirs.cells)
     assert theirs.p_value == pytest.approx(expected)
     assert theirs.mark == ("•" if expected < 0.05 else "")
     assert np.isnan(ours.p_value)
@@ -78,7 +81,7 @@ def test_label_sets_estimate_what_true_labels_say(
     told: dict[str, Any] = {"grid": GRID, "epochs": 25, "average": 3, "test": (x_test, seen)}
     guessed = compare(x, sets, approaches=["log", "cce"], **told)
     assert guessed.method.kind == "sets"
-    assert guessed.method.over == "rows"
+    assert guessed.method.over == "both"
     for name in ("log", "cce"):
         row, truth = guessed[name], found[name]
         assert row.curve is not None
@@ -102,11 +105,11 @@ def test_rows_that_judge_have_no_say_in_the_rest(sets: list[ro.LabelSets]) -> No
     assert after["log"].score < before["log"].score
 
 
-@pytest.mark.parametrize(("judge", "alone"), [("folds", True), (0.2, False)])
-def test_only_folds_choose_for_themselves(
-    sets: list[ro.LabelSets], judge: Any, alone: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("judge", ["folds", 0.2])
+def test_every_trial_chooses_for_itself(
+    sets: list[ro.LabelSets], judge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What judges one fold chooses in another, so no choice may be shared between folds."""
+    """One choice for all would make trials depend on each other, and no test knows how far."""
     asked = []
 
     def spy(*given: Any, **told: Any) -> Any:
@@ -115,15 +118,15 @@ def test_only_folds_choose_for_themselves(
 
     monkeypatch.setattr("ruleout.comparison.comparing.search", spy)
     compare(digits()[0], sets[0], approaches=["log"], grid=None, epochs=1, judge=judge)
-    assert asked == [alone]
+    assert asked == [True]
 
 
 def test_folds_judge_with_every_row(sets: list[ro.LabelSets]) -> None:
     found = compare(digits()[0], sets[0], approaches=["log"], grid=GRID, epochs=5, judge="folds")
     assert found.method.kind == "folds"
-    assert len(found["log"].values) == 999
+    assert len(found["log"].values) == 1000
     assert found["log"].score == pytest.approx(np.mean(found["log"].trials))
-    assert len(found["log"].configurations) == 3
+    assert len(found["log"].configurations) == 5
 
 
 def test_rows_tell_more_than_three_trials(sets: list[ro.LabelSets]) -> None:
@@ -205,7 +208,8 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
         ({"patience": 0}, "patience must be a whole number of at least 1, not 0"),
         ({"class_weight": {11: 2.0}}, "class_weight names an unknown class 11"),
         ({"level": 5}, "level must lie between 0 and 1, not 5"),
-        ({"over": "epochs"}, "over must be 'trials' or 'rows', not 'epochs'"),
+        ({"over": "epochs"}, "over must be 'trials', 'rows' or 'both', not 'epochs'"),
+        ({"over": "both", "judge": "folds"}, "every trial has rows of its own; say over='trials'"),
     ],
 )
 def test_bad_requests_fail_before_training(

@@ -49,7 +49,7 @@ def test_folds_judge_every_row_once(sets: ro.LabelSets) -> None:
 
 
 def test_trials_differ_in_their_seed(sets: ro.LabelSets) -> None:
-    assert [trial.seed for trial in planned(digits()[0], sets, seed=5).trials] == [5, 6, 7]
+    assert [trial.seed for trial in planned(digits()[0], sets, seed=5).trials] == [5, 6, 7, 8, 9]
 
 
 def test_test_rows_leave_all_others_to_train(sets: ro.LabelSets) -> None:
@@ -139,7 +139,7 @@ def test_standard_errors_cover_the_true_accuracy() -> None:
             [sets] * trials, "accuracy", ro.criterion("accuracy").values,
         )  # fmt: skip
         twice = type("Twice", (), {"module": lambda _, __: fit.module(0)})()
-        _, values = judging.per_row(twice)
+        _, values, _ = judging.per_row(twice)
         error = values.std(ddof=1) / np.sqrt(rows)
         held += abs(values.mean() - truth) < 1.96 * error
     assert abs(held / 400 - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 400)
@@ -153,8 +153,9 @@ def test_rows_that_rule_nothing_out_do_not_judge() -> None:
         ro.criterion("accuracy").values,
     )  # fmt: skip
     fit = fit_grid(np.eye(3), sets, epochs=1)
-    means, values = judging.per_row(fit)
+    means, values, cells = judging.per_row(fit)
     assert len(values) == 2
+    assert np.isnan(cells).tolist() == [[False, True, False]]
     assert means[0] == pytest.approx(values.mean())
 
 

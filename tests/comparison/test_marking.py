@@ -10,8 +10,10 @@ from comparison.made import lost, row
 
 from ruleout.comparison import Method, Row, paired_t_test
 from ruleout.comparison.comparing import with_marks
+from ruleout.comparison.significance import crossed_t_test
 
 TRIALS = Method(kind="labels", rows=9, trials=3)
+BOTH = Method(kind="kept", rows=9, trials=3, over="both")
 ROWS = Method(kind="kept", rows=9, trials=3, over="rows")
 
 
@@ -23,13 +25,15 @@ def marks(rows: list[Row], method: Method, *reference: str) -> dict[str, str]:
     return {one.approach: one.mark for one in with_marks(rows, method, reference)[0]}
 
 
-def test_the_better_of_log_and_exp_is_the_reference() -> None:
+def test_the_better_of_log_and_exp_by_the_criterion_is_the_reference() -> None:
     rows = [scored("log", 0.90, 0.91, 0.92), scored("exp", 0.95, 0.94, 0.96), lost("mae")]
     assert with_marks(rows, TRIALS, ["log", "exp"])[1].reference == "exp"
     assert with_marks(rows, TRIALS, ["log"])[1].reference == "log"
+    lucky = [rows[0], replace(rows[1], estimate=0.91)]
+    assert with_marks(lucky, TRIALS, ["log", "exp"])[1].reference == "log"
 
 
-def test_without_the_reference_the_best_stands_in() -> None:
+def test_without_the_reference_the_best_by_the_criterion_stands_in() -> None:
     rows = [scored("mae", 0.90, 0.91, 0.92), scored("mse", 0.95, 0.94, 0.96), lost("log")]
     assert with_marks(rows, TRIALS, ["log", "exp"])[1].reference == "mse"
 
@@ -46,7 +50,8 @@ def test_a_risk_is_better_when_lower() -> None:
     rows = [scored("log", 0.90, 0.91, 0.92), scored("cce", 0.80, 0.82, 0.81)]
     method = replace(TRIALS, higher_is_better=False)
     assert marks(rows, method, "log") == {"log": "", "cce": "○"}
-    assert with_marks(rows, method, ["log", "cce"])[1].reference == "cce"
+    by_risk = replace(method, criterion="risk", criterion_up=False)
+    assert with_marks(rows, by_risk, ["log", "cce"])[1].reference == "cce"
 
 
 def test_rows_are_compared_in_pairs() -> None:
@@ -56,6 +61,19 @@ def test_rows_are_compared_in_pairs() -> None:
     theirs = row("cce", 0.8, values=values - 0.1 + random.normal(0, 0.05, 50))
     found = with_marks([ours, theirs], ROWS, ["log"])[0]
     assert found[1].p_value == pytest.approx(paired_t_test(ours.values, theirs.values))
+    assert found[1].mark == "•"
+
+
+def test_trials_and_rows_are_compared_in_pairs() -> None:
+    """A row that says nothing does not count; what it says elsewhere does not matter."""
+    random = np.random.default_rng(1)
+    cells = random.normal(size=(3, 50))
+    less = cells - 0.1 + random.normal(0, 0.05, (3, 50))
+    cells[:, 7], less[:, 7] = np.nan, np.nan
+    ours, theirs = row("log", 0.9, cells=cells), row("cce", 0.8, cells=less)
+    found = with_marks([ours, theirs], BOTH, ["log"])[0]
+    kept = np.arange(50) != 7
+    assert found[1].p_value == pytest.approx(crossed_t_test(cells[:, kept], less[:, kept]))
     assert found[1].mark == "•"
 
 

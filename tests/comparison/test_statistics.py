@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ruleout.comparison.significance import holm, mark, mean_and_error, paired_t_test
+from ruleout.comparison.significance import (
+    crossed_t_test,
+    holm,
+    mark,
+    mean_and_error,
+    paired_t_test,
+)
 from ruleout.labels.errors import InputError
 
 
@@ -79,6 +86,73 @@ def test_a_true_null_is_marked_one_time_in_twenty() -> None:
     scores = random.normal(0.9, 0.02, (count, 1, 3)) + random.normal(0, 0.01, (count, 2, 3))
     marked = sum(bool(mark(0.9, 0.8, paired_t_test(a, b))) for a, b in scores)
     assert abs(marked / count - 0.05) < 3 * math.sqrt(0.05 * 0.95 / count)
+
+
+def crossed_loop(d: list[list[float]]) -> float:
+    """The p-value over trials and rows, in plain loops up to the tail."""
+    trials, rows = len(d), len(d[0])
+    mean = sum(sum(one) for one in d) / trials / rows
+    of_trial = [sum(one) / rows for one in d]
+    of_row = [sum(one[i] for one in d) / trials for i in range(rows)]
+    mt = rows * sum((v - mean) ** 2 for v in of_trial) / (trials - 1)
+    mr = trials * sum((v - mean) ** 2 for v in of_row) / (rows - 1)
+    me = 0.0
+    for t in range(trials):
+        for i in range(rows):
+            me += (d[t][i] - of_trial[t] - of_row[i] + mean) ** 2 / (trials - 1) / (rows - 1)
+    v = max(mt, me / 4) + max(mr - me, 0)
+    t, freedom = abs(mean) / math.sqrt(v / trials / rows), (trials - 1) * (v / mt) ** 2
+    return float(2 * stats.t.sf(t, freedom))
+
+
+def test_crossed_t_test_is_the_plain_loop() -> None:
+    random = np.random.default_rng(4)
+    for trials, rows, wide in ((3, 4, 1.0), (5, 30, 0.0), (4, 9, 3.0)):
+        d = random.normal(0.2, 1, (trials, rows)) + wide * random.normal(size=rows)
+        expected = crossed_loop(d.tolist())
+        assert crossed_t_test(d, np.zeros_like(d)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_where_rows_do_not_differ_trials_decide() -> None:
+    trials = np.array([[0.1], [0.3], [0.2]])
+    bumps = 0.01 * np.array([[1, -1], [-1, 1], [0, 0]])  # rows differ, but not on average
+    expected = paired_t_test(trials[:, 0], np.zeros(3))
+    assert crossed_t_test(trials + bumps, np.zeros((3, 2))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("row", "left"), [(0.0, 1.0), (1.0, 1.0), (0.5, 0.3)])
+@pytest.mark.parametrize(("count", "trial"), [(3, 0.0), (5, 0.0), (5, 0.2), (10, 0.1)])
+def test_a_true_null_over_trials_and_rows_is_marked_one_time_in_twenty(
+    count: int, trial: float, row: float, left: float
+) -> None:
+    """Whatever varies: trials, rows, or each of both by itself."""
+    random, tables = np.random.default_rng(5), 1500
+    d = trial * random.normal(size=(tables, count, 1)) + row * random.normal(size=(tables, 1, 40))
+    d += left * random.normal(size=(tables, count, 40))
+    marked = np.mean([crossed_t_test(one, np.zeros_like(one)) < 0.05 for one in d])
+    assert 0.03 < marked < 0.075
+
+
+@pytest.mark.parametrize(
+    ("d", "p"),
+    [
+        (np.zeros((3, 4)), 1.0),
+        (np.ones((3, 4)), 0.0),
+        (np.ones((2, 4)), np.nan),  # two trials are too few
+        (np.ones((3, 1)), np.nan),
+        (np.full((3, 4), np.nan), np.nan),
+    ],
+)
+def test_without_variance_or_rows_there_is_nothing_to_test(d: Any, p: float) -> None:
+    np.testing.assert_equal(crossed_t_test(d, np.zeros_like(d)), p)
+
+
+def test_trials_that_are_equal_by_chance_are_no_proof() -> None:
+    """Each of three trials is right on one more row of twenty: equal gains, but p is not 0."""
+    d = np.zeros((3, 20))
+    d[[0, 1, 2], [3, 8, 11]] = 1
+    assert paired_t_test(d.mean(1), np.zeros(3)) == 0
+    assert crossed_t_test(d, np.zeros_like(d)) > 1e-4
 
 
 def test_holm_marks_one_table_in_twenty() -> None:

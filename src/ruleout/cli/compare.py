@@ -44,7 +44,7 @@ def compare(
         typer.Option(help="8 configurations, the paper's 36, or none: the defaults."),
     ] = "small",
     model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
-    trials: Annotated[int, typer.Option(min=1, help="How many times each is trained.")] = 3,
+    trials: Annotated[int, typer.Option(min=1, help="How many times each is trained.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     judge: Annotated[
         str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")

@@ -15,7 +15,12 @@ from torch import nn
 
 from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
 from ruleout.comparison.judging import Judging, look, plan
-from ruleout.comparison.significance import mean_and_error, significance
+from ruleout.comparison.significance import (
+    crossed_t_test,
+    mean_and_error,
+    paired_t_test,
+    significance,
+)
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import brief
 from ruleout.methods import PAPER, Approach
@@ -94,10 +99,10 @@ def compare(
     model, epochs, seed, device, precision, options
         As for :func:`ruleout.fit_grid`.
     trials
-        How many; None: 3, or as many as there are tables of sets.
+        How many; None: 5, or as many as there are tables of sets.
     criterion, share, rule
-        How configurations are chosen: see :func:`ruleout.selection.search`. The mean over trials
-        decides; with folds every trial chooses for itself.
+        How configurations are chosen: see :func:`ruleout.selection.search`. Every trial chooses for
+        itself: one choice for all would make them depend on each other.
     test
         ``(x_test, y_test)`` with true labels (class names), used only to report, or
         ``(x_test, sets_test)``. Then all rows of `x` train and choose.
@@ -106,11 +111,12 @@ def compare(
     score
         What label sets are turned into: ``"accuracy"``, ``"consistency"``, ``"risk"``.
     reference
-        The others are tested against the best of these, which must be among the approaches; where
-        LOG and EXP, the default, are not, against the best.
+        The others are tested against that of these which the criterion puts first. They must be
+        among the approaches; where LOG and EXP, the default, are not, all are in the running.
     over
-        What the paired t-test runs over. None: trials where true labels judge and there are
-        several, else rows.
+        What the t-test takes for a sample: ``"trials"`` (chance in training and choosing),
+        ``"rows"`` (chance in the rows that judge: it is about these very models), or ``"both"``.
+        None: both; with folds trials, which have rows of their own; with one trial rows.
     level, holm
         When a difference is marked, and whether p-values are corrected for their number first.
     average
@@ -158,8 +164,10 @@ def compare(
         raise ValueError(f"average must lie between 1 and {told}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {brief(level)}")
-    if over not in (None, "trials", "rows"):
-        raise ValueError(f"over must be 'trials' or 'rows', not {brief(over)}")
+    if over not in (None, "trials", "rows", "both"):
+        raise ValueError(f"over must be 'trials', 'rows' or 'both', not {brief(over)}")
+    if over == "both" and judge == "folds" and test is None:
+        raise ValueError("with folds every trial has rows of its own; say over='trials'")
     apart = {"trials": trials, "test": test, "judge": judge, "groups": groups}
     judging = plan(x, sets, score=judges, seed=seed, **apart)
     more: dict[str, Any] = {}
@@ -192,7 +200,7 @@ def compare(
         higher_is_better=true or judges.higher_is_better,
         criterion=chooses.name,
         criterion_up=chooses.higher_is_better,
-        over=over or ("trials" if true and several else "rows"),
+        over=over or ("rows" if not several else "trials" if judging.kind == "folds" else "both"),
         level=level,
         holm=holm,
         average=average,
@@ -289,7 +297,7 @@ class _Runner:
                 self.judging.trials,
                 approach=approach,
                 grid=self.grid,
-                per_trial=self.judging.kind == "folds",  # or a row would choose where it judges
+                per_trial=True,  # one choice for all would make trials depend on each other
                 average=self.average,
                 every=1 if "patience" in self.choosing else self.training["epochs"],
                 tail=self.average,
@@ -331,9 +339,10 @@ class _Runner:
         if (final.diverged > 0).any():
             return {}
         history = final.history[f"judged/{self.judging.name}"][:, 0]
-        trials, values = self.judging.per_row(final)
+        trials, values, cells = self.judging.per_row(final)
         if self.judging.kind == "labels":
             trials = history[:, -self.average :].mean(-1)
+            cells += (trials - cells.mean(1))[:, None]
             score = float(trials.mean())
             spread = float(trials.std(ddof=1)) if len(trials) > 1 else np.nan
         else:
@@ -344,6 +353,7 @@ class _Runner:
             "trials": tuple(trials.tolist()),
             "curve": Curve(final.epochs, history),
             "values": values,
+            "cells": cells,
         }
 
     def facts(self, best: tuple[Row, GridFit] | None, seconds: float) -> dict[str, Any]:
@@ -419,19 +429,22 @@ def with_marks(
 ) -> tuple[tuple[Row, ...], Method]:
     """Return the rows with p-values and marks, and the method with the reference named.
 
-    The reference is the best of those asked for; where none of them has a score, the best of all.
+    The reference is that of those asked for which the criterion puts first, before any score was
+    seen: picked by its score, luck would be on its side. Where none of them has a score, it is
+    picked among all.
     """
     alive = [row for row in rows if not row.failed]
     asked = [row for row in alive if row.approach in reference] or alive
     if not asked or len(rows) < 2:
         return tuple(rows), method
-    ours = max(asked, key=lambda row: row.score if method.higher_is_better else -row.score)
-    over = "trials" if method.over == "trials" else "values"
+    ours = max(asked, key=lambda row: row.estimate if method.criterion_up else -row.estimate)
+    over = {"trials": "trials", "rows": "values", "both": "cells"}[method.over]
     found = significance(
         getattr(ours, over),
         [None if row is ours or row.failed else getattr(row, over) for row in rows],
         level=method.level,
         higher_is_better=method.higher_is_better,
+        test=crossed_t_test if method.over == "both" else paired_t_test,
     )
     marked = []
     for row, one in zip(rows, found, strict=True):

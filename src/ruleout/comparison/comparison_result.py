@@ -38,7 +38,7 @@ from ruleout.report.table_writers import Table, value
 if TYPE_CHECKING:
     import pandas
 
-Over: TypeAlias = Literal["trials", "rows"]
+Over: TypeAlias = Literal["trials", "rows", "both"]
 
 _LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
 _PLAIN = ("approach", "label", "family", "form", "score", "spread")
@@ -70,7 +70,7 @@ class Row:
     configurations: tuple[Mapping[str, Any], ...] = ()  #: what each trial chose
     estimate: float = np.nan  #: the criterion on the rows that chose, so a little too good
     error: float = np.nan  #: its standard error
-    p_value: float = np.nan  #: of the paired t-test against the reference; NaN: not tested
+    p_value: float = np.nan  #: of the t-test against the reference; NaN: not tested
     p_holm: float = np.nan  #: the same after Holm's correction
     mark: Mark = ""  #: ``"•"``: the reference is significantly better than this row, ``"○"``: worse
     seconds: float = 0.0  #: how long it took, choosing and training
@@ -81,6 +81,8 @@ class Row:
     curve: Curve | None = field(default=None, repr=False)
     #: the score of every judging row, mean over trials; of groups one each (`by_group`)
     values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+    #: the score of every judging row in every trial, ``[T, m]``; NaN where a row says nothing
+    cells: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     @property
     def failed(self) -> bool:
@@ -124,7 +126,7 @@ class Method:
     higher_is_better: bool = True  #: which end of it is good
     criterion: str = "accuracy"  #: what chose the configurations
     criterion_up: bool = True  #: which end of it is good
-    over: Over = "trials"  #: what the paired t-test pairs: trials or rows
+    over: Over = "trials"  #: what the t-test takes for a sample: trials, rows or both
     level: float = 0.05  #: of the test
     holm: bool = False  #: whether marks are corrected
     average: int = 1  #: over how many of the last kept epochs the score of true labels is averaged
@@ -154,12 +156,20 @@ class Method:
     def test(self) -> str:
         """The test behind the marks."""
         holm = ", corrected after Holm" if self.holm else ""
-        return f"paired t-test over the {self.over}, two-sided, {100 * self.level:g} % level{holm}"
+        over = "trials and rows" if self.over == "both" else self.over
+        return f"paired t-test over the {over}, two-sided, {100 * self.level:g} % level{holm}"
 
     def sentences(self) -> list[str]:
         """Return what a reader must know to read the table right."""
-        marks = f"• {self.reference} is better than this row, ○ worse: {self.test}."
+        marks = f"• {self.reference} is better than this row, ○ worse: {self.test}. {self._claim()}"
         return [*self.about_scores(), *([marks] if self.reference else [])]
+
+    def _claim(self) -> str:
+        """Say what a mark allows for."""
+        if self.over == "rows":
+            return "Marks tell these trained models apart; trained again, they may differ."
+        judges = "" if self.over == "trials" and self.kind != "folds" else ", the rows that judge"
+        return f"Marks allow for chance in first weights, batches, choices{judges}."
 
     def about_scores(self) -> list[str]:
         """Return what the scores are, and what they are not."""

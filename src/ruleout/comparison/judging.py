@@ -61,10 +61,11 @@ class Judging:
             return torch.from_numpy(known.excluded).to(like)
         return torch.from_numpy(np.asarray(known, np.int64))
 
-    def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the measure of each trial ``[T]`` and of each judging row, its mean over trials.
+    def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], ...]:
+        """Return the measure of each trial ``[T]``, of each judging row, and of both ``[T, m]``.
 
-        A row that rules nothing out says nothing, and is left out. Of groups there is one value
+        That of a row is its mean over trials; the last is ``[1, n]`` for folds. A row that rules
+        nothing out says nothing: it is left out, and NaN in the last. Of groups there is one value
         each, so that errors and tests are those of groups.
         """
         values = np.full(self.rows.shape, np.nan)
@@ -76,17 +77,16 @@ class Judging:
             values[trial] = self.values(logits, *known).double().numpy()
             if isinstance(self.targets[trial], LabelSets):
                 values[trial, self.targets[trial].sizes == 0] = np.nan
-        said = ~np.isnan(values)
-        each = [one[some] for one, some in zip(values, said, strict=True)]
+        each = [one[~np.isnan(one)] for one in values]
         means = np.array([one.mean() if len(one) else np.nan for one in each])
-        if self.kind != "folds":
-            said, values = said.any(0), np.nansum(values, 0) / np.maximum(said.sum(0), 1)
-        if self.groups is None:
-            return means, values[said]
-        own = self.groups[said] if self.kind == "folds" else self.groups[0, said]
-        every = [torch.from_numpy(one) for one in (values[said], np.ones(len(own)), own)]
-        found, heard = by_group(*every)
-        return means, found[heard > 0].numpy()
+        cells = values.reshape(1, -1) if self.kind == "folds" else values
+        if self.groups is not None:
+            own = self.groups.ravel()[: cells.shape[1]]  # trials that share rows share groups
+            told = (np.nan_to_num(cells), ~np.isnan(cells), own)
+            found, heard = by_group(*map(torch.from_numpy, told))
+            cells = np.where(heard > 0, found, np.nan)
+        some = ~np.isnan(cells).all(0)
+        return means, np.nanmean(cells[:, some], 0), cells
 
 
 def plan(
@@ -141,7 +141,7 @@ def _trials(x: Any, sets: Any, count: int | None, seed: int, groups: Any) -> lis
     found = [replace(t, groups=together(x, t.groups, t.rows)) for t in found]
     found = as_trials(found, n, seed)
     if isinstance(sets, LabelSets | Trial):
-        count = 3 if count is None else count
+        count = 5 if count is None else count
         check_counts(trials=count)
         return [replace(found[0], seed=seed + place) for place in range(count)]
     if count not in (None, len(found)):
