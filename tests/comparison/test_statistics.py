@@ -101,8 +101,8 @@ def crossed_loop(d: list[list[float]]) -> float:
         for i in range(rows):
             me += (d[t][i] - of_trial[t] - of_row[i] + mean) ** 2 / (trials - 1) / (rows - 1)
     v = max(mt, me / 4) + max(mr - me, 0)
-    t, freedom = abs(mean) / math.sqrt(v / trials / rows), (trials - 1) * (v / mt) ** 2
-    return float(2 * stats.t.sf(t, freedom))
+    gap, freedom = abs(mean) / math.sqrt(v / trials / rows), (trials - 1) * (v / mt) ** 2
+    return float(2 * stats.t.sf(gap, freedom))
 
 
 def test_crossed_t_test_is_the_plain_loop() -> None:

@@ -79,7 +79,7 @@ class Judging:
                 values[trial, self.targets[trial].sizes == 0] = np.nan
         each = [one[~np.isnan(one)] for one in values]
         means = np.array([one.mean() if len(one) else np.nan for one in each])
-        cells = values.reshape(1, -1) if self.kind == "folds" else values
+        cells: NDArray[np.float64] = values.reshape(1, -1) if self.kind == "folds" else values
         if self.groups is not None:
             own = self.groups.ravel()[: cells.shape[1]]  # trials that share rows share groups
             told = (np.nan_to_num(cells), ~np.isnan(cells), own)
