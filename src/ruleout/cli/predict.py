@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, tell
+from ruleout.cli.common import Source, friendly, tell, watching
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ruleout.datasets import Table
+    from ruleout.estimator import RuleOutClassifier
+    from ruleout.learning.training_data import Review
 
 Out = Annotated[
     Path | None,
@@ -76,10 +78,7 @@ def resolve(
     _check_out(out, source.data)
     source.need_sets()
     clf, tables, items = source.with_model(model, device)
-    if items is not None and items.likelihood is None:
-        from ruleout.learning.training_data import contradiction_notes
-
-        tell(contradiction_notes(items.contradictions, "they count as not asked about"))
+    told = {} if items is None else _said(clf, source, items)
     rows, sure, alone = 0, 0, 0
 
     def resolved() -> Iterator[Answer]:
@@ -87,10 +86,9 @@ def resolve(
         for table in tables:
             sets = table.sets if items is None else items.sets
             assert sets is not None  # asked for
-            if items is None or items.likelihood is None:
-                found = clf.resolve(table.x, sets)
-            else:
-                found = clf.resolve(table.x, likelihood=items.likelihood)
+            own = told or {"sets": sets, "sample_weight": table.weight, "groups": table.groups}
+            with watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
+                found = clf.resolve(table.x, progress=progress, **own)
             left = len(sets.classes) - sets.sizes
             rows, alone = rows + len(sets), alone + int((left == 1).sum())
             sure += int((found.probability >= 0.95).sum())
@@ -100,6 +98,28 @@ def resolve(
     _answer(resolved(), out, source.row_name)
     if out is not None:
         typer.echo(f"{sure:,} of {rows:,} rows at 0.95 or above; {alone:,} had one class left.")
+
+
+def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, Any]:
+    """Return what was said about the items of a project, and which of them trained the model."""
+    import numpy as np
+
+    from ruleout.learning.training_data import contradiction_notes, read_lesson
+    from ruleout.web.project import Project
+
+    told: dict[str, Any] = {"likelihood": items.cases and items.cases()}
+    if items.likelihood is None:
+        tell(contradiction_notes(items.contradictions, "they count as not asked about"))
+        tell(["No gold question was answered: answers count as never wrong."])
+        told["likelihood"] = np.where(items.sets.excluded, -np.inf, 0.0)
+    if clf.reading_.get("project") != items.table.reading["project"]:
+        return told
+    with Project.open(source.data) as project:
+        given = {"source": source.features_from, "reading": clf.reading_}
+        lesson = read_lesson(project, clf.reading_["how"], **given)
+    place = {name: row for row, name in enumerate(items.table.row_names or ())}
+    rows = np.array([place[name] for name in lesson.table.row_names or ()])
+    return told | {"sets": lesson.target, "sample_weight": lesson.weight, "cross": rows}
 
 
 def _check_out(out: Path | None, data: Path) -> None:

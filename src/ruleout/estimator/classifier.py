@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -39,13 +39,14 @@ from ruleout.labels.origins import Evidence
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
-from ruleout.selection import Search, search
+from ruleout.selection import Search, folds, search
 from ruleout.training import (
     Callback,
     GridFit,
     State,
     configurations,
     estimate_seconds,
+    fingerprint,
     fit_grid,
 )
 from ruleout.training.device import find_device
@@ -61,6 +62,7 @@ Array = NDArray[np.float64]
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 _EPOCHS, _STEPS, _FEW_STEPS = 100, 2000, 500
+_FOLDS, _CUTS, _MANY = 5, 4, 5000  # of rows: parts, how often they are cut anew, up to how many
 
 
 class Judged(NamedTuple):
@@ -72,7 +74,7 @@ class Judged(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """The most likely class among the candidates of each row.
+    """The most likely class of each row.
 
     Examples
     --------
@@ -81,8 +83,8 @@ class Resolved(NamedTuple):
     """
 
     labels: NDArray[Any]  #: ``[n]``: class names
-    probability: Array  #: ``[n]``: of the label, given that it is one of the candidates
-    before: Array  #: ``[n]``: of the label among all classes, before what was ruled out is used
+    probability: Array  #: ``[n]``: of the label, by the model and all that was said about the row
+    before: Array  #: ``[n]``: of the label by the model alone
 
 
 class TrainingState(NamedTuple):
@@ -600,8 +602,22 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         return unbiased_accuracy(self, X, y, sample_weight)
 
-    def resolve(self, X: Any, sets: Any = None, *, likelihood: Any = None) -> Resolved:
-        """Return the most likely class among each row's candidates, with its probability.
+    def resolve(
+        self,
+        X: Any,
+        sets: Any = None,
+        sample_weight: Any = None,
+        *,
+        likelihood: Any = None,
+        groups: Any = None,
+        cross: Any = None,
+        progress: Progress | None = None,
+    ) -> Resolved:
+        r"""Return the most likely class of each row by the model and by what was said about it.
+
+        Bayes' rule multiplies the two. How sure the model may be, all that was said tells: its
+        probabilities p become :math:`(1-\lambda) p^t / \sum p^t + \lambda/k`, and the answer is the
+        mean over t and :math:`\lambda`, each counting as likely as it makes all that was said.
 
         Parameters
         ----------
@@ -609,34 +625,79 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             What was ruled out for each row: label sets, a table of 0 and 1, answers, or evidence.
         likelihood
             ``[n, k]``, in the place of sets where answers may be wrong: the logarithm of how likely
-            all that was said about a row is for each class, up to a constant. The confidence of
-            the model is set first, by the one factor of its logits that makes all of it likeliest:
-            who learns from wrong answers is right more often than sure.
+            all that was said about a row is for each class, up to a constant. Or several of them,
+            one for each error rate that may be true, in pairs: the logarithm of how plausible it
+            is, and the table.
+        cross
+            Whether these rows trained the model, which then has learned the very answers that it
+            is to be combined with. Models of its settings are trained on four fifths of the rows
+            each, by `sets`, `sample_weight` and `groups` as in :meth:`fit`, and a row is named by
+            those that did not see it. Where some rows trained, give their numbers: `sets`, weights
+            and groups are then about these. None: where X and `sets` are to the bit those of `fit`.
+        progress
+            Called after every epoch of that training, as in :meth:`fit`.
         """
-        logits = self._logits(X)
-        if isinstance(sets, Evidence):
-            sets, likelihood = None, sets.likelihood
-        evidence = self._evidence(sets, likelihood, logits)
-        factor = 1.0 if likelihood is None else _confidence(logits, evidence)
-        left = (factor * logits + evidence).log_softmax(-1)
-        best, places = left.max(-1)
-        before = logits.log_softmax(-1).gather(-1, places.unsqueeze(-1)).squeeze(-1)
-        labels = np.asarray(self.classes_[places.numpy()])
-        return Resolved(labels, best.exp().numpy(), before.exp().numpy())
+        check_is_fitted(self, "module_")
+        X = gather(X, "X")[0]
+        rows, told = cross if np.ndim(cross) else None, {"reset": False, "part": True}
+        if cross is False or sets is None:
+            logits = self._logits(X)
+        else:
+            some = X if rows is None else X[rows]
+            data = self._training_data(some, sets, sample_weight, groups=groups, **told)
+            seen = cross is not None or fingerprint(data.x, [data.sets]) == self.record_["data"]
+            logits = self._unseen(X, data, rows, progress) if seen else self._logits(X)
+        said, before = _posterior(logits, self._cases(sets, likelihood, logits))
+        best, places = said.max(-1)
+        before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
+        return Resolved(np.asarray(self.classes_[places.numpy()]), best.numpy(), before.numpy())
 
-    def _evidence(self, sets: Any, likelihood: Any, like: Tensor) -> Tensor:
-        if (sets is None) == (likelihood is None):
+    def _unseen(self, X: Any, data: TrainingData, rows: Any, progress: Progress | None) -> Tensor:
+        """Return log probabilities ``[n, k]`` by models of its settings that did not see a row.
+
+        Of few rows models differ much: the mean of several errs less, and knows better how much.
+        """
+        x, n = self._checked(X, reset=False), len(data.sets)
+        rows = np.arange(x.shape[0]) if rows is None else np.asarray(rows)
+        rows = rows if data.rows is None else rows[data.rows]
+        groups = np.arange(n) if data.groups is None else data.groups
+        if len(np.unique(groups)) < 2:
+            raise InputError("a single row, or group, trained the model", "say cross=False")
+        options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
+        cuts = range(_CUTS if n < _MANY else 1)
+        parts = [part for _ in cuts for part in folds(n, _FOLDS, groups, chance)]
+        fit = fit_grid(
+            data.x, [data.trial.part(np.setdiff1d(np.arange(n), part)) for part in parts],
+            grid=[self.configuration_], epochs=self.n_iter_, seed=self._state.seed, moments=False,
+            progress=_stage(progress, "training without the rows to name"), **options,
+        )  # fmt: skip
+        others = np.setdiff1d(np.arange(x.shape[0]), rows)
+        found = torch.zeros(x.shape[0], len(self.classes_), dtype=torch.float64)
+        for trial, part in enumerate(parts):
+            own = np.concatenate([rows[part], others])
+            found[own] += module_logits(fit.module(trial), x[own]).double().softmax(-1)
+        if fit.diverged.any() or not found.isfinite().all():
+            raise InputError("training without some of the rows diverged", "lower learning_rate")
+        return (found / found.sum(-1, keepdim=True)).log()
+
+    def _cases(self, sets: Any, likelihood: Any, like: Tensor) -> Iterator[tuple[float, Tensor]]:
+        """Yield how likely all that was said is, at each error rate that may be true."""
+        if sets is None and likelihood is None:
             raise ValueError("resolve takes sets or a likelihood; give one of the two")
+        if likelihood is None and isinstance(sets, Evidence):
+            check_rows(len(like), sets)
+            likelihood = sets.cases()
         if likelihood is None:
             known = known_target(per_row(sets, len(like))[0], self.classes_)
             check_rows(len(like), known)
-            excluded = torch.from_numpy(known.excluded)
-            return torch.zeros_like(like).masked_fill(excluded, -torch.inf)
-        found = torch.as_tensor(np.asarray(likelihood, float))
-        if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
-            say = f"likelihood has shape {tuple(found.shape)}, or a row without any class"
-            raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
-        return found
+            likelihood = np.where(known.excluded, -np.inf, 0.0)
+        one = isinstance(likelihood, np.ndarray | Tensor | list)
+        for weight, table in [(0.0, likelihood)] if one else likelihood:
+            found = torch.as_tensor(np.asarray(table, float))
+            if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
+                say = f"likelihood has shape {tuple(found.shape)}, or a row without any class"
+                raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
+            yield weight, found
 
     def save(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> None:
         """Write a folder with ``model.safetensors`` and ``card.json``; no pickle.
@@ -724,10 +785,38 @@ def _print_tenths() -> Progress:
     return call
 
 
-def _confidence(logits: Tensor, evidence: Tensor) -> float:
-    """Return the factor of the logits under which the evidence is likeliest, the one nearest 1."""
-    factors = sorted(np.geomspace(1 / 16, 16, 65).tolist(), key=lambda f: abs(np.log(f)))
-    sums = [((f * logits).log_softmax(-1) + evidence).logsumexp(-1).sum() for f in factors]
-    likely = torch.stack(sums)
-    best = likely >= likely.max() - 1e-9 * len(logits)  # rounding decides nothing
-    return float(factors[int(best.double().argmax())])
+#: How sure a model may be: powers of its probabilities, shares of what it knows nothing about.
+_POWERS = np.geomspace(1 / 16, 16, 17)
+_SHARES = torch.tensor([1e-6, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9], dtype=torch.float64)
+_SAMPLE = 4096  # rows that tell how sure
+
+
+def _posterior(logits: Tensor, cases: Iterable[tuple[float, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Return the probability of every class with all that was said, and without, ``[n, k]`` both.
+
+    Both are means over the cases, powers and shares, as likely as each makes all that was said;
+    beforehand a power is about 1 and a share is small.
+    """
+    n, k = logits.shape
+    some = torch.linspace(0, n - 1, min(n, _SAMPLE)).long()
+    best, total, means = -np.inf, 0.0, torch.zeros(2, n, k, dtype=torch.float64)
+    for plausible, table in cases:
+        top = table.amax(-1, keepdim=True)
+        chance = (table - top).exp()
+        for power in _POWERS:
+            agree = ((power * logits[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
+            mixed = (1 - _SHARES) * agree + _SHARES * chance[some].mean(-1, keepdim=True)
+            likely = mixed.log().sum(0) * (n / max(len(some), 1)) - 4 * _SHARES
+            likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2
+            if float(likely.max()) > best:
+                means, total = (
+                    part * np.exp(best - float(likely.max())) for part in (means, total)
+                )
+                best = float(likely.max())
+            for share, weight in zip(_SHARES, (likely - best).exp(), strict=True):
+                if weight > 1e-3:
+                    before = (1 - share) * (power * logits).softmax(-1) + share / k
+                    said = before * chance
+                    means += weight * torch.stack([said / said.sum(-1, keepdim=True), before])
+                    total += float(weight)
+    return means[0] / total, means[1] / total

@@ -32,6 +32,7 @@ class TrainingData(NamedTuple):
     weight: Array | None = None
     groups: NDArray[np.intp] | None = None
     evidence: Evidence | None = None  # where what was said may be wrong
+    rows: NDArray[np.intp] | None = None  # those of X that teach; None: all
 
     @property
     def trial(self) -> Trial:
@@ -57,7 +58,7 @@ class TrainingData(NamedTuple):
         given = {"weight": weight, "rate": self.rate, "groups": self.groups}
         given["evidence"] = self.evidence  # type: ignore[assignment]
         own: Any = {name: one[rows] for name, one in given.items() if one is not None}
-        return TrainingData(self.x[rows], sets[rows], self.classes, **own)
+        return TrainingData(self.x[rows], sets[rows], self.classes, rows=rows, **own)
 
 
 def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:

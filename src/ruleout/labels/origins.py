@@ -13,7 +13,7 @@ a prediction: a number whose mean is 1 where the prediction is right and 0 where
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -286,6 +286,7 @@ class Evidence:
     gold: tuple[int, int] | None = None
     #: the same as it would be at another error rate
     at_error: Callable[[float], Evidence] | None = None
+    level: Array | float = 0.0  #: ``[n]``: what was taken off the logarithms to make them at most 0
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -298,7 +299,22 @@ class Evidence:
             Credit(*(part[rows] for part in self.credit)),
             self.gold,
             None if made is None else lambda error: made(error)[rows],
+            np.broadcast_to(self.level, len(self))[rows],
         )
+
+    def cases(self) -> Iterator[tuple[float, Array]]:
+        """Yield the likelihood at each error rate that may be true, after its log plausibility.
+
+        Rates were equally likely before the gold questions; without any, the rate is as given.
+        """
+        made, (wrong, asked) = self.at_error, self.gold or (0, 0)
+        if made is None or not asked:
+            yield 0.0, self.likelihood
+            return
+        for rate, width in zip(_RATES, np.gradient(_RATES), strict=True):
+            found = made(rate)
+            told = wrong * np.log(rate) + (asked - wrong) * np.log1p(-rate) + np.log(width)
+            yield float(told), found.likelihood + np.reshape(found.level, (-1, 1))
 
     @cached_property
     def costs(self) -> Array:
@@ -319,6 +335,7 @@ class Evidence:
             return None
 
 
+_RATES = np.array([0.002, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.22, 0.28, 0.35])
 _FAR = 1e4  # a class that is this much less likely is impossible
 
 
@@ -348,7 +365,7 @@ def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidenc
         error = gold[0] / gold[1]
     known = np.asarray(error, float)
     sure = (gold[0] + 1) / (gold[1] + 2) if gold else known  # no answer is beyond doubt
-    places = None if items is None else _places(items, len(sets))
+    places, joined = None if items is None else _places(items, len(sets)), sets
 
     def at_error(rate: float) -> Evidence:
         mean = float(known.mean())
@@ -356,11 +373,12 @@ def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidenc
         return evidence(sets, np.minimum(own, 0.99), items=places)
 
     likelihood = Uniform(error=sure).log_likelihood(sets)
+    likelihood += np.reshape(np.log1p(-sure), (-1, 1))
     credit = Uniform(error=known).credit(sets)
     if places is not None:
-        sets, likelihood, credit = _together(sets, likelihood, credit, places)
-    likelihood = likelihood - likelihood.max(1, keepdims=True)
-    return Evidence(sets, likelihood, credit, gold, at_error)
+        joined, likelihood, credit = _together(sets, likelihood, credit, places)
+    level = likelihood.max(1)
+    return Evidence(joined, likelihood - level[:, None], credit, gold, at_error, level)
 
 
 def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:

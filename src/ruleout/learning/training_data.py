@@ -1,6 +1,6 @@
 """From a labelling project to what a classifier is trained on, and to what it is tried on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,14 @@ from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.row_files import naming
 from ruleout.web.answer_log import HEARD, AnswerLog, Contradiction
 from ruleout.web.entities import Item
-from ruleout.web.error_rates import error_rates, gold_counts, scores, weights
+from ruleout.web.error_rates import (
+    ErrorRates,
+    error_rates,
+    gold_counts,
+    plausible_rates,
+    scores,
+    weights,
+)
 from ruleout.web.project import Project
 from ruleout.web.spreadsheet import FORMULA, inert
 
@@ -130,6 +137,9 @@ class Review:
     #: items whose answers, of any kind, leave no class together: `answers` is without them, and
     #: `sets` rules nothing out there
     contradictions: tuple[Contradiction, ...]
+    #: the likelihood at each error rate that may be true, after the logarithm of how plausible
+    #: that rate is
+    cases: Callable[[], Iterator[tuple[float, NDArray[np.float64]]]] | None = None
 
 
 def read_review(project: Project, source: str | Path | None = None, **reading: Any) -> Review:
@@ -141,20 +151,23 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     table = read_features(project, items, source, **reading)
     place = {name: row for row, name in enumerate(log.items)}
     rows = np.array([place[name] for name in table.row_names or ()], np.intp)
-    out, likelihood = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0)), None
+    out = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0))
     gold = log.gold_class >= 0
     out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
-    if _tests(log):
-        truth, found = log.gold_class[rows, None], scores(log, error_rates(log), rows)
-        alone = np.where(truth == np.arange(log.k), 0, -np.inf)  # no other class is likely
-        likelihood = np.where(truth < 0, found, alone)
+    truth = log.gold_class[rows, None]
+    alone = np.where(truth == np.arange(log.k), 0, -np.inf)  # no other class is likely
+
+    def likely(rates: ErrorRates) -> NDArray[np.float64]:
+        return np.where(truth < 0, scores(log, rates, rows), alone)
+
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
         sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],
-        likelihood=likelihood,
+        likelihood=likely(error_rates(log)) if _tests(log) else None,
         answers=part(log.every_answer(), rows.tolist()),
         gold=log.gold_class[rows],
         contradictions=log.contradictions(),
+        cases=lambda: ((weight, likely(rates)) for weight, rates in plausible_rates(log)),
     )
 
 

@@ -21,7 +21,7 @@ candidates: the probability that the row is right. Agreement raises it, dissent 
 answer alone has weight :math:`1-e`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -74,6 +74,19 @@ def error_rates(log: AnswerLog, *, assumed: float = ASSUMED) -> ErrorRates:
     n, w = asked.sum(0), wrong.sum(0)
     team = np.where(n > 0, (w + 1) / (n + 2), assumed)
     return ErrorRates(team, (wrong + 2 * team) / (asked + 2), asked > 0)
+
+
+def plausible_rates(log: AnswerLog) -> Iterator[tuple[float, ErrorRates]]:
+    """Yield the error rates that may be true, each after the logarithm of how plausible it is.
+
+    Few gold questions tell little: the odds of all errors may be larger or smaller by one factor.
+    """
+    rates, (right, asked) = error_rates(log), gold_counts(log)
+    odds = rates.own / (1 - rates.own)
+    for factor in np.exp(np.linspace(-2, 4, 13)):
+        own = factor * odds / (1 + factor * odds)
+        told = (asked - right) * np.log(own) + right * np.log1p(-own)
+        yield float(told.sum()), rates._replace(own=own)
 
 
 def heard(log: AnswerLog) -> Whole:
