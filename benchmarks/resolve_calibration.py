@@ -49,7 +49,7 @@ def simulate(name: str, n: int, wrong: float, answers: int, seed: int, **options
     """Fit and resolve once."""
     x, y, k = rows(name, n, seed)
     items = np.tile(np.arange(n), answers)
-    sets = ro.draw(y[items], classes=k, seed=[seed, 1], noise=wrong)
+    sets = ro.draw(y[items], classes=k, seed=np.random.default_rng([seed, 1]), noise=wrong)
     missed = int(np.random.default_rng([seed, 2]).binomial(GOLD, wrong))
     known = ro.evidence(sets, error=(missed, GOLD), items=items)
     given = {"approach": "likelihood", "grid": "small", "random_state": seed, **options}
@@ -91,11 +91,9 @@ def main() -> None:
                 }
                 gaps = " ".join(f"{100 * (said - right):+5.1f}" for said, right in found)
                 accuracy = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
-                print(
-                    f"n {n}, {answers} answer(s), {wrong:.0%} wrong: said - right {gaps}; {accuracy}",
-                    flush=True,
-                )
-                results[f"{n} rows, {answers} answers, {wrong:g} wrong"] = {"bins": found, **means}
+                case = f"{n} rows, {answers} answers, {wrong:.0%} wrong"
+                print(f"{case}: said - right {gaps}; {accuracy}", flush=True)
+                results[case] = {"bins": found, **means}
     if told.record:
         record(
             "resolve_calibration",

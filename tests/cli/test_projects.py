@@ -76,11 +76,7 @@ def right(file: Path, column: str, truth: dict[str, int]) -> float:
 def test_label_fit_evaluate_resolve(
     kind: str, how: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A model of answers alone is far better than chance, and right answers make resolve better.
-
-    Where answers are wrong, as among the rows, resolve can be up to some points worse: a known
-    weakness of it, since the model has learned from the same answers.
-    """
+    """A model of answers alone is far better than chance, and what was said adds to it."""
     made: Made = request.getfixturevalue(kind)
     model = tmp_path / "model"
     told = fitted(made, model, "--how", how)
@@ -97,8 +93,7 @@ def test_label_fit_evaluate_resolve(
         assert result.exit_code == 0, result.output
     resolved = right(tmp_path / "resolve.csv", "resolved", made.truth)
     predicted = right(tmp_path / "predict.csv", "prediction", made.truth)
-    assert resolved > predicted if kind == "images" else resolved >= predicted - 0.1
-    assert resolved > 0.75
+    assert resolved > max(predicted, 0.75)
     assert load(model).reading_["how"] == how
     learned = load(model).record_.get("learned_from")
     assert learned == ("every answer" if how == "answers" else None)

@@ -71,7 +71,9 @@ def resolve(
 ) -> None:
     """Name the most likely class that was not ruled out, with its probability.
 
-    'probability' counts the classes that are left; 'before' is that of the same class among all.
+    'probability' is that by the model and by what was ruled out, 'before' by the model alone. Rows
+    that trained the model are named by models of its settings that did not see them.
+
     Of a labelling project every item is named, by all answers about it. Where gold questions
     measured how often people err, a class that was ruled out by mistake can still be named.
     """

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -638,15 +638,16 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             Called after every epoch of that training, as in :meth:`fit`.
         """
         check_is_fitted(self, "module_")
-        X = gather(X, "X")[0]
+        if sets is None and (likelihood is None or (cross is not None and cross is not False)):
+            say = "give one of the two, and with cross the sets that trained"
+            raise ValueError(f"resolve takes sets or a likelihood; {say}")
+        X, seen = gather(X, "X")[0], cross
         rows, told = cross if np.ndim(cross) else None, {"reset": False, "part": True}
-        if cross is False or sets is None:
-            logits = self._logits(X)
-        else:
-            some = X if rows is None else X[rows]
+        if sets is not None and cross is not False:
+            some = X if rows is None else _safe_indexing(X, rows)
             data = self._training_data(some, sets, sample_weight, groups=groups, **told)
             seen = cross is not None or fingerprint(data.x, [data.sets]) == self.record_["data"]
-            logits = self._unseen(X, data, rows, progress) if seen else self._logits(X)
+        logits = self._unseen(X, data, rows, progress) if seen else self._logits(X)
         said, before = _posterior(logits, self._cases(sets, likelihood, logits))
         best, places = said.max(-1)
         before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
@@ -660,7 +661,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         x, n = self._checked(X, reset=False), len(data.sets)
         rows = np.arange(x.shape[0]) if rows is None else np.asarray(rows)
         rows = rows if data.rows is None else rows[data.rows]
-        groups = np.arange(n) if data.groups is None else data.groups
+        groups = together(data.x, data.groups)
+        groups = np.arange(n) if groups is None else groups
         if len(np.unique(groups)) < 2:
             raise InputError("a single row, or group, trained the model", "say cross=False")
         options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
@@ -682,8 +684,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _cases(self, sets: Any, likelihood: Any, like: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Yield how likely all that was said is, at each error rate that may be true."""
-        if sets is None and likelihood is None:
-            raise ValueError("resolve takes sets or a likelihood; give one of the two")
         if likelihood is None and isinstance(sets, Evidence):
             check_rows(len(like), sets)
             likelihood = sets.cases()

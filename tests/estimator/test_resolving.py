@@ -1,0 +1,149 @@
+"""How sure `resolve` is: by models that did not see a row, and as all that was said allows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import resolve_calibration
+import torch
+from estimator.small import SETS, X, Y, classifier
+
+import ruleout as ro
+from ruleout.estimator import classifier as room
+from ruleout.estimator import load
+from ruleout.training import Trial, fit_grid
+
+FRESH = ro.datasets.load("digits").x_train[300:500]
+FRESH_SETS = ro.draw(ro.datasets.load("digits").y_train[300:500], classes=10, seed=1)
+
+
+def _spied(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the models made of the rows, as it comes to be combined with what was said."""
+    seen: list[Any] = []
+
+    def spy(logits: Any, _: Any) -> tuple[Any, Any]:
+        seen.append(logits)
+        return logits, logits
+
+    monkeypatch.setattr(room, "_posterior", spy)
+    return seen
+
+
+def _by_hand(logits: Any, cases: Any) -> tuple[Any, Any]:
+    """The mean over cases, powers and shares, in plain loops."""
+    n, k = logits.shape
+    every = []
+    for plausible, table in cases:
+        for power in np.geomspace(1 / 16, 16, 17):
+            for share in (1e-6, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9):
+                likely, said, before = plausible - np.log(power) ** 2 / 2 - 4 * share, [], []
+                for row in range(n):
+                    raised = [np.exp(power * logits[row, c]) for c in range(k)]
+                    mixed = [(1 - share) * one / sum(raised) + share / k for one in raised]
+                    joint = [mixed[c] * np.exp(table[row, c]) for c in range(k)]
+                    likely += np.log(sum(joint))
+                    said.append([one / sum(joint) for one in joint])
+                    before.append(mixed)
+                every.append((likely, np.array(said), np.array(before)))
+    top = max(likely for likely, _, _ in every)
+    weights = [np.exp(likely - top) for likely, _, _ in every]
+    pairs = list(zip(weights, every, strict=True))
+    means = [sum(weight * one[place] for weight, one in pairs) / sum(weights) for place in (1, 2)]
+    return means[0], means[1]
+
+
+def test_the_mean_over_all_that_may_be_is_that_of_plain_loops() -> None:
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(12, 4))
+    cases = [(float(w), np.log(random.random((12, 4)))) for w in (0.0, -1.5)]
+    cases[1][1][0, 2] = -np.inf
+    said, before = room._posterior(
+        torch.from_numpy(logits), [(w, torch.from_numpy(table)) for w, table in cases]
+    )
+    expected = _by_hand(logits, cases)
+    assert np.allclose(said, expected[0], atol=0.002)  # what hardly counts is left out
+    assert np.allclose(before, expected[1], atol=0.002)
+
+
+def test_every_row_is_named_by_models_that_did_not_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_CUTS", 1)
+    clf = classifier().fit(X, SETS)
+    seen = _spied(monkeypatch)
+    clf.resolve(X, SETS)
+    parts = ro.selection.folds(300, 5, np.arange(300), np.random.default_rng(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(300))
+    for place, part in enumerate(parts):
+        rest = np.setdiff1d(np.arange(300), part)
+        fit = fit_grid(
+            X, [Trial(SETS[rest], rest)], grid=[clf.configuration_], epochs=5, seed=place
+        )
+        expected = fit.logits(X[part])[0, 0].double().log_softmax(-1)
+        assert np.allclose(seen[0][part], expected, atol=1e-4)
+
+
+def test_the_rows_that_trained_are_known_again(tmp_path: Path) -> None:
+    """Of a model that was loaded, too; fresh rows are named by the model itself."""
+    clf = classifier().fit(X, SETS)
+    crossed = clf.resolve(X, SETS, cross=True)
+    clf.save(tmp_path / "model")
+    for one in (clf, load(tmp_path / "model")):
+        assert np.array_equal(one.resolve(X, SETS).probability, crossed.probability)
+    own = clf.resolve(X, SETS, cross=False)
+    assert not np.array_equal(own.probability, crossed.probability)
+    fresh = clf.resolve(FRESH, FRESH_SETS)
+    again = clf.resolve(FRESH, FRESH_SETS, cross=False)
+    assert np.array_equal(fresh.probability, again.probability)
+
+
+def test_rows_of_which_some_trained() -> None:
+    """The others are named by all the models, since none has seen them."""
+    rows, both = np.arange(0, 300, 2), np.where(SETS.excluded, -np.inf, 0.0)
+    clf = classifier().fit(X[rows], SETS[rows])
+    found = clf.resolve(X, SETS[rows], likelihood=both, cross=rows)
+    assert np.mean(found.labels == Y) > 0.6
+    assert not SETS.excluded[np.arange(300), found.labels].any()
+
+
+def test_who_learned_nothing_does_not_say_much() -> None:
+    """Features of pure noise: whoever asks the model about its own rows is told a fairy tale."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(150, 60)).astype(np.float32), random.integers(0, 5, 150)
+    sets = ro.draw(y, classes=5, seed=0)
+    clf = classifier(epochs=200).fit(x, sets)
+    crossed, own = clf.resolve(x, sets), clf.resolve(x, sets, cross=False)
+    assert abs(np.mean(crossed.probability) - np.mean(crossed.labels == y)) < 0.1
+    assert np.mean(own.probability) - np.mean(own.labels == y) > 0.2
+
+
+def test_equal_rows_are_left_out_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever saw the twin of a row has seen the row, so twins are named by the same models."""
+    seen = _spied(monkeypatch)
+    twice, sets = np.repeat(X[:60], 2, axis=0), SETS[:120]
+    classifier().fit(twice, sets).resolve(twice, sets)
+    assert np.array_equal(seen[0][::2], seen[0][1::2])
+
+
+def test_what_cannot_be_crossed_is_said() -> None:
+    clf = classifier().fit(X, SETS)
+    with pytest.raises(ValueError, match="with cross the sets that trained"):
+        clf.resolve(X, likelihood=np.zeros((300, 10)), cross=True)
+    with pytest.raises(ValueError, match="say cross=False"):
+        clf.resolve(X, SETS, groups=np.zeros(300), cross=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("wrong", "answers"), [(0.0, 1), (0.1, 1), (0.1, 3), (0.2, 3)])
+def test_it_is_right_as_often_as_it_says(wrong: float, answers: int) -> None:
+    """A small share of ``benchmarks/resolve_calibration.py``: three bins instead of five."""
+    given = {"grid": None, "learning_rate": 0.01, "epochs": 300}
+    every = [
+        resolve_calibration.simulate("blobs", 300, wrong, answers, seed, **given)
+        for seed in range(4)
+    ]
+    for said, right in resolve_calibration.bins(every, 3):
+        assert abs(said - right) < 0.06
+    named = np.mean([one.right.mean() for one in every])
+    assert named > max(np.mean([t.predicted for t in every]), np.mean([t.answers for t in every]))
