@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from scipy.stats import ttest_ind_from_stats
+
 from ruleout.experiments import (
     TABLES,
     PaperTable,
@@ -80,9 +82,14 @@ _NAMES = {
 def _head(main: dict[str, PaperTable]) -> str:
     names = [_NAMES[name] for name in main]
     listed = ", ".join(names[:-2]) + ", " * (len(names) > 2) + " and ".join(names[-2:])
-    return _HEAD.replace("CELLS", str(sum(len(t.records) for t in main.values()))).replace(
-        "LISTED", listed
-    )
+    records = [one for table in main.values() for one in table.records]
+    agree = [one for one in records if verdict(one) == "agrees"]
+    told = {"CELLS": len(records), "LISTED": listed, "DIFFER": _differ(records)}
+    told |= {"AMONG": _differ(agree), "AGREE": len(agree), "CHANCE": round(len(records) / 20)}
+    text = _HEAD
+    for name, value in told.items():
+        text = text.replace(name, str(value))
+    return text
 
 
 _HEAD = """# The paper, run again
@@ -97,7 +104,10 @@ configuration.
 
 A cell *agrees* when the two means differ by at most
 $2\\sqrt{s_\\mathrm{paper}^2 + s_\\mathrm{ours}^2}$, with the standard deviations over five trials;
-otherwise it is *better* or *worse* than the paper's.
+otherwise it is *better* or *worse* than the paper's. That is a wide range: it asks whether two runs
+could be like each other, not whether their means are the same. Welch's t-test of two means, five
+trials each, at 5 % without correction, says that DIFFER of the CELLS means differ, AMONG of them
+among the AGREE that agree. If all were the same, about CHANCE would.
 """
 
 
@@ -177,7 +187,7 @@ def _counts(main: dict[str, PaperTable]) -> str:
     whole = "both" if len(main) == 2 else "all tables"
     rows.append([f"**{whole}, all**", *_told(both)])
     rows.append([f"**{whole}, EXP and LOG**", *_told(_upper(both))])
-    heads = ["cells", "run", "agree", "better", "worse", "agree or better"]
+    heads = ["cells", "run", "agree", "better", "worse", "agree or better", "differ (Welch)"]
     return "## In short\n\n" + _grid(heads, rows)
 
 
@@ -190,7 +200,23 @@ def _told(records: list[Record]) -> list[object]:
     good = told["agrees"] + told["better"]
     share = round(100 * good / told["run"])
     share = min(share, 99) if good < told["run"] else share
-    return [told["run"], told["agrees"], told["better"], told["worse"], f"{share} %"]
+    counts = [told["run"], told["agrees"], told["better"], told["worse"]]
+    return [*counts, f"{share} %", _differ(records)]
+
+
+def _differ(records: Sequence[Record]) -> int:
+    """Count the means that differ from the printed ones by Welch's test at 5 %."""
+    found = 0
+    for one in records:
+        paper = printed_for(one.spec)
+        if paper is not None:
+            ours = (100 * one.mean, 100 * one.std, len(one.accuracy))
+            theirs = (paper.mean, paper.std, _PRINTED_TRIALS)
+            found += ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue < 0.05
+    return found
+
+
+_PRINTED_TRIALS = 5
 
 
 def _table(table: PaperTable) -> str:
