@@ -176,6 +176,20 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[-1])
 
 
+def parse_rate(text: str) -> float | tuple[int, int]:
+    """Read ``0.05``, or ``3/30``: how many of how many were wrong.
+
+    >>> parse_rate("0.05"), parse_rate("3/30")
+    (0.05, (3, 30))
+    """
+    try:
+        wrong, slash, asked = text.partition("/")
+        return (int(wrong), int(asked)) if slash else float(text)
+    except ValueError:
+        problem = f"{text!r} is not a rate; write --error-rate 0.05, or 3/30"
+        raise typer.BadParameter(problem) from None
+
+
 def show_rows(
     columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()
 ) -> None:
@@ -293,6 +307,12 @@ class Source:
     candidates: Annotated[
         str | None, "COLUMN", "Instead of --excluded: the column of what each row may still be."
     ] = None
+    error_rate: Annotated[
+        str | None,
+        "RATE",
+        "How often what was ruled out is wrong: 0.05, or 3/30, so many of as many questions whose "
+        "answer is known.",
+    ] = None
     label: Annotated[str | None, "COLUMN", "The column of the true labels."] = None
     features: Annotated[
         list[str] | None,
@@ -355,6 +375,8 @@ class Source:
             kind = "tables and image folders"
             kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
+        if self.error_rate and not (self.excluded or self.candidates):
+            kind, wrong = "what was ruled out in a table", ["error_rate"]
         for name in wrong:
             if getattr(self, name):
                 say = f"this is for {kind}; leave it out"
@@ -447,9 +469,15 @@ class Source:
             tell(table.notes)
             yield table
 
+    def heard(self, table: Table) -> Table:
+        """Return a table with what its sets say of every class, where some of them are wrong."""
+        if self.error_rate is None or table.sets is None:
+            return table
+        return table.heard(parse_rate(self.error_rate))
+
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
-        table = self.table()
+        table = self.heard(self.table())
         sets = table.sets
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
             tell(["every row rules out exactly one class; true labels belong in --label"])
@@ -460,7 +488,8 @@ class Source:
         """Return rows, what is known about them, and their weights."""
         if not self.project:
             table = self.training_table()
-            return table, table.labels if self.label else table.sets, table.weight
+            said = table.sets if table.evidence is None else table.evidence
+            return table, table.labels if self.label else said, table.weight
         from ruleout.learning.training_data import USUAL, read_lesson
         from ruleout.web.project import Project
 
@@ -488,8 +517,9 @@ class Source:
         if not self.project:
             classes = clf.classes_.tolist()
             named = self.excluded or self.candidates or self.label
-            told |= {"wide": len(classes), "classes": classes if named else None}
-            return clf, self.batches(**told), None
+            wide = None if self.error_rate else len(classes)  # wrong ones are judged together
+            told |= {"wide": wide, "classes": classes if named else None}
+            return clf, map(self.heard, self.batches(**told)), None
         from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review
         from ruleout.web.project import Project

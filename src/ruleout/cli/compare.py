@@ -32,12 +32,15 @@ _WIDE = ("family", "time")  # columns that a narrow terminal does without
 
 
 @friendly()
-@Source.from_options(*options.LEARNING, data=options.Data)
+@Source.from_options(*options.LEARNING, "error_rate", data=options.Data)
 def compare(
     source: Source,
     approaches: Annotated[
         list[str] | None,
-        typer.Option(metavar="A,B,…", help="By default the eighteen of the paper."),
+        typer.Option(
+            metavar="A,B,…",
+            help="By default the eighteen of the paper, and likelihood with --error-rate.",
+        ),
     ] = None,
     grid: Annotated[
         Literal["small", "paper", "none"],
@@ -93,13 +96,16 @@ def _share(text: str) -> Any:
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
     from ruleout.comparison import compare as run
+    from ruleout.methods import PAPER
     from ruleout.selection import split
     from ruleout.training import Trial
     from ruleout.training.validation import together
 
     assert table.sets is not None
     x, labels, groups = table.x, table.labels, table.groups
-    rows = Trial(table.sets, weight=table.weight, groups=groups)
+    rows = Trial(table.sets, weight=table.weight, groups=groups, evidence=table.evidence)
+    if table.evidence is not None and told["approaches"] is None:
+        told["approaches"] = [*PAPER, "likelihood"]
     if table.weight is not None:  # rows that weigh nothing neither train nor choose nor judge
         kept = table.weight.nonzero()[0]
         x, rows = x[kept], replace(rows.part(kept), rows=None)

@@ -23,7 +23,9 @@ _REMEDY = "Give true labels of some rows with --label."
 
 
 @friendly()
-@Source.from_options("label", *options.SETS, *options.COLUMNS, "unlabelled", "skip_bad_rows")
+@Source.from_options(
+    "label", *options.SETS, "error_rate", *options.COLUMNS, "unlabelled", "skip_bad_rows"
+)
 def evaluate(
     model: options.Model,
     source: Source,
@@ -60,7 +62,8 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             codes = positions(table.labels, clf.classes_)
             scores.setdefault("labels", LabelScores()).add(probabilities, codes)
         if table.sets is not None:
-            scores.setdefault("sets", SetScores()).add(probabilities, table.sets)
+            said = table.sets if table.evidence is None else table.evidence
+            scores.setdefault("sets", SetScores()).add(probabilities, said)
             seen = seen or Inspection(table.sets.classes)
             seen.add(table.sets, table.x, table.labels, probabilities.argmax(1))
     found = {name: score.result() for name, score in scores.items()}
@@ -135,6 +138,8 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
 
 
 def _pair(pair: tuple[float, float]) -> str:
+    if not isfinite(pair[0]):
+        return "unknown: so much may be wrong that nothing follows"
     error = f"± {pair[1]:.4f}" if isfinite(pair[1]) else "(one row tells no standard error)"
     return f"{pair[0]:.4f} {error}"
 

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 @friendly()
-@Source.from_options(*options.LEARNING, "how")
+@Source.from_options(*options.LEARNING, "error_rate", "how")
 def fit(
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
     source: Source,
-    approach: Annotated[str, typer.Option(help="How to learn from what was ruled out.")] = "log",
+    approach: Annotated[
+        str | None,
+        typer.Option(
+            help="How to learn from what was ruled out. By default log, or likelihood where some "
+            "of it may be wrong."
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
     ] = "linear",
@@ -67,11 +73,12 @@ def fit(
     )
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
+    from ruleout.labels.origins import Evidence
 
     card = check_place(out) / CARD  # before hours of training
     replaced = datetime.fromtimestamp(card.stat().st_mtime) if card.exists() else None
     clf = RuleOutClassifier(
-        approach=approach,
+        approach=approach or "log",
         model=model,
         hidden=_widths(hidden),
         grid=_grid(grid, learning_rate, weight_decay),
@@ -88,6 +95,8 @@ def fit(
         precision=precision,
     )
     table, target, weight = source.training_data()
+    if approach is None and isinstance(target, Evidence):
+        clf.set_params(approach="likelihood")
     clf.set_params(
         classes=list(table.classes or ()) if source.label else None,
         shape=table.shape if len(table.shape) > 1 else None,

@@ -62,7 +62,7 @@ def predict(
 
 
 @friendly()
-@Source.from_options(*options.SETS, *options.COLUMNS, "unlabelled")
+@Source.from_options(*options.SETS, "error_rate", *options.COLUMNS, "unlabelled")
 def resolve(
     model: options.Model,
     source: Source,
@@ -88,7 +88,8 @@ def resolve(
         for table in tables:
             sets = table.sets if items is None else items.sets
             assert sets is not None  # asked for
-            own = told or {"sets": sets, "sample_weight": table.weight, "groups": table.groups}
+            said = sets if table.evidence is None else table.evidence
+            own = told or {"sets": said, "sample_weight": table.weight, "groups": table.groups}
             with watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
                 found = clf.resolve(table.x, progress=progress, **own)
             left = len(sets.classes) - sets.sizes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import agree, encode
 from ruleout.labels.errors import InputError, brief
-from ruleout.selection import Criterion, criterion, draw_groups, even, folds
+from ruleout.selection import Criterion, criterion, draw_groups, even, folds, watch_of
 from ruleout.training import GridFit, Trial, Watch, hits
 from ruleout.training.grid_fit import predict
 from ruleout.training.validation import (
@@ -40,6 +40,9 @@ class Judging:
     values: Any  # the measure: (logits, target) → [m]
     rates: list[Any] | None = None  # of each trial, where answers made the sets that judge
     groups: NDArray[np.intp] | None = None  # [T, m]: what the judging rows belong to
+    # of each trial, where what was said may be wrong: then targets are tables [m, k] of numbers
+    weights: list[Any] | None = None
+    evidence: list[Any] | None = None
 
     @property
     def count(self) -> int:
@@ -49,7 +52,8 @@ class Judging:
         measure = {self.name: self.values}
         if self.kind in ("labels", "sets"):
             return Watch(self.targets, measure, x=self.x)
-        return Watch(self.targets, measure, rows=list(self.rows), rate=self.rates)
+        told: Any = {"rate": self.rates, "weight": self.weights}
+        return Watch(self.targets, measure, rows=list(self.rows), **told)
 
     def logits(self, fit: GridFit, trial: int) -> torch.Tensor:
         """Return the logits ``[m, k]`` of a trial's model on the rows that judge it."""
@@ -59,7 +63,8 @@ class Judging:
         known = self.targets[trial]
         if isinstance(known, LabelSets):
             return torch.from_numpy(known.excluded).to(like)
-        return torch.from_numpy(np.asarray(known, np.int64))
+        table = np.asarray(known)
+        return torch.from_numpy(table).to(like.dtype if table.ndim > 1 else torch.int64)
 
     def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], ...]:
         """Return the measure of each trial ``[T]``, of each judging row, and of both ``[T, m]``.
@@ -77,6 +82,9 @@ class Judging:
             values[trial] = self.values(logits, *known).double().numpy()
             if isinstance(self.targets[trial], LabelSets):
                 values[trial, self.targets[trial].sizes == 0] = np.nan
+            if self.weights is not None:  # means of these values are then weighted means
+                weight = np.asarray(self.weights[trial])
+                values[trial] *= np.where(weight > 0, weight / weight[weight > 0].mean(), np.nan)
         each = [one[~np.isnan(one)] for one in values]
         means = np.array([one.mean() if len(one) else np.nan for one in each])
         cells: NDArray[np.float64] = values.reshape(1, -1) if self.kind == "folds" else values
@@ -185,12 +193,13 @@ def _kept(
             raise InputError(problem, "give more groups, or let fewer rows judge")
         own.append(trial.part(rows))
         judges.append(trial.part(aside))
-    judges = even(judges)
-    targets, stacked = [one.sets for one in judges], [np.asarray(one.rows) for one in judges]
-    rates = None if trials[0].rate is None else [judge.rate for judge in judges]
-    groups = None if trials[0].groups is None else [np.asarray(one.groups) for one in judges]
-    places, alike = np.stack(stacked), None if groups is None else np.stack(groups)
-    return Judging(kind, own, x, places, targets, score.name, score.values, rates, alike)
+    equal = even(judges)
+    held = watch_of(score, equal, [len(one.sets) for one in judges])
+    (values,) = (held.measures or {}).values()
+    groups = None if held.groups is None else np.stack(held.groups)
+    said = None if held.weight is None else [one.evidence for one in equal]
+    told = score.name, values, held.rate, groups, held.weight, said
+    return Judging(kind, own, x, np.stack(held.rows), held.target, *told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,20 +231,25 @@ def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
         logits, known = judging.logits(fit, trial), judging.targets[trial]
         predicted = logits.argmax(-1).numpy()
         says = known.sizes > 0 if isinstance(known, LabelSets) else np.full(len(known), True)
+        if judging.evidence is None:
+            earned = measure(logits, judging.target(trial, logits)).double().numpy()
+        else:
+            found, says = judging.evidence[trial], np.asarray(judging.weights)[trial] > 0
+            known, earned = found.sets, found.credit.of(predicted).value
         sure.append(logits.double().softmax(-1).amax(-1).numpy()[says])
-        right.append(measure(logits, judging.target(trial, logits)).double().numpy()[says])
+        right.append(earned[says])
         if isinstance(known, LabelSets):
             counted += pairs(known, predicted)
         else:
             counted += _table(np.asarray(known), predicted, k)
-    found = bins(np.concatenate(sure), np.concatenate(right))
+    binned = bins(np.concatenate(sure), np.concatenate(right))
     if judging.kind != "labels":
-        return Pictures(approach, found, counted, f"{judging.count:,} judging rows", None)
+        return Pictures(approach, binned, counted, f"{judging.count:,} judging rows", None)
     own = judging.trials[0]
     rows = np.arange(x.shape[0]) if own.rows is None else own.rows
     predicted = predict(fit.module(0), x[rows]).argmax(-1).numpy()
     said = f"{len(rows):,} training rows of the first trial"
-    return Pictures(approach, found, pairs(own.sets, predicted), said, counted)
+    return Pictures(approach, binned, pairs(own.sets, predicted), said, counted)
 
 
 def pairs(sets: LabelSets, predicted: NDArray[Any]) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import InputError, LabelError, brief, nearest
 from ruleout.labels.laws import Law, Seed, draw
+from ruleout.labels.origins import Evidence, evidence
 from ruleout.labels.row_files import (
     COLUMN,
     SeparatedFile,
@@ -66,6 +67,8 @@ class Table:
     shape: tuple[int, ...]  #: of a row before it is flat: ``(channels, height, width)`` or ``(d,)``
     features: tuple[str, ...]  #: the name of each column of `x`; empty for images
     sets: LabelSets | None = None  #: what was ruled out; None where nobody asked
+    #: what the sets say of every class, if some of them are wrong; None: they never are
+    evidence: Evidence | None = None
     labels: NDArray[Any] | None = None  #: the true labels, as class names; None: nobody asked
     classes: tuple[ClassName, ...] | None = None  #: the class names; None without sets and labels
     row_names: tuple[str, ...] | None = None  #: files of images, or what a column of names holds
@@ -93,6 +96,14 @@ class Table:
         held = {"label sets": self.sets, "true labels": self.labels}
         parts += [what for what, found in held.items() if found is not None]
         return f"Table({self.source.name!r}, {', '.join(parts)})"
+
+    def heard(self, error: Any) -> Table:
+        """Return the table with what its sets say of every class, if some of them are wrong.
+
+        `error` is as for :func:`ruleout.evidence`.
+        """
+        assert self.sets is not None  # what was ruled out was read
+        return replace(self, evidence=evidence(self.sets, error))
 
 
 def read_table(

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from ruleout.estimator.inputs import check_rows, holds_sets, known_target, per_row, positions
-from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, Interval
 from ruleout.selection import criterion
 
 Array = NDArray[np.float64]
@@ -91,9 +90,16 @@ class SetScores:
 
     def __init__(self) -> None:
         self._times: dict[str, Counter[float]] = {"accuracy": Counter(), "consistency": Counter()}
+        self._judged: Interval | None = None
 
-    def add(self, probabilities: Array, sets: LabelSets, rate: Array | None = None) -> SetScores:
-        """Take in ``[n, k]`` with what was ruled out, or answers with their rates."""
+    def add(self, probabilities: Array, sets: Any, rate: Array | None = None) -> SetScores:
+        """Take in ``[n, k]`` with what was ruled out, or answers with their rates.
+
+        Of evidence, where what was said may be wrong, all rows are taken at once.
+        """
+        if isinstance(sets, Evidence):
+            self._judged = sets.judge(probabilities.argmax(1)) or Interval(np.nan, 0.0, 1.0)
+            sets = sets.sets
         scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
         for name, times in self._times.items():
             values, says = criterion(name).rows(scores, mask, rate)
@@ -103,9 +109,11 @@ class SetScores:
 
     def result(self) -> dict[str, Any]:
         """Return ``accuracy`` (unbiased), ``consistency``, with standard errors, and ``rows``."""
-        return {"rows": self._times["accuracy"].total()} | {
-            name: _mean_and_error(times) for name, times in self._times.items()
-        }
+        found = {name: _mean_and_error(times) for name, times in self._times.items()}
+        if self._judged is not None:
+            estimate, low, high = self._judged
+            found["accuracy"] = estimate, (high - low) / (2 * 1.96)
+        return {"rows": self._times["accuracy"].total()} | found
 
 
 def _mean_and_error(times: Counter[float]) -> tuple[float, float]:
