@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ruleout.labels import LabelSets
-from ruleout.labels.origins import Flips, Transition, Uniform, judge, judge_with
+from ruleout.labels import LabelError, LabelSets, draw
+from ruleout.labels.origins import (
+    Flips,
+    Transition,
+    Uniform,
+    judge,
+    judge_with,
+    judge_with_labels,
+    wilson,
+)
 
 K = 4
 R = np.array(
@@ -134,3 +142,43 @@ def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accurac
 def test_no_number_where_the_sets_may_say_nothing() -> None:
     sets = Uniform(1).draw([0] * 50, 10, 0)
     assert judge_with(lambda e: Uniform(1, e).credit(sets).of(np.zeros(50, int)), 3, 30) is None
+
+
+def judged_with_labels(labels: int, accuracy: float, seed: int, avoid: float) -> tuple[Any, Any]:
+    """Sets of three classes; the predicted one is ruled out `avoid` times as often as others."""
+    random, k, n = np.random.default_rng(seed), 10, 1500
+    y = random.integers(k, size=n)
+    right = random.random(n) < accuracy
+    predicted = np.where(right, y, (y + 1) % k)
+    chances = np.ones((n, k))
+    chances[np.arange(n), predicted] = avoid
+    chances[np.arange(n), y] = 0
+    sets = draw(y, k, 3, random, transition=chances)
+    credit = Uniform().credit(sets).of(predicted)
+    hits = np.where(np.arange(n) < labels, right, np.nan)
+    return judge_with_labels(credit.value, hits), judge(credit)
+
+
+@pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.97])
+@pytest.mark.parametrize("labels", [30, 100])
+def test_some_true_labels_correct_what_sets_say(labels: int, accuracy: float) -> None:
+    """People avoid what looks plausible: without labels the estimate is far too good."""
+    found = [judged_with_labels(labels, accuracy, seed, avoid=0.3) for seed in range(100)]
+    held = [one.low <= accuracy <= one.high for one, _ in found]
+    assert np.mean(held) >= 0.89
+    if accuracy < 0.9:
+        assert np.mean([blind.low > accuracy for _, blind in found]) > 0.8
+
+
+def test_sets_that_tell_much_make_intervals_narrower_than_labels_alone() -> None:
+    wide = []
+    for seed in range(30):
+        found = judged_with_labels(200, 0.5, seed, avoid=1.0)[0]
+        alone = wilson(100, 200)
+        wide.append((found.high - found.low) / (alone.high - alone.low))
+    assert np.mean(wide) < 0.95
+
+
+def test_no_true_label_at_all() -> None:
+    with pytest.raises(LabelError, match="no row has a true label"):
+        judge_with_labels(np.ones(3), np.full(3, np.nan))

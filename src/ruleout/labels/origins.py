@@ -416,3 +416,36 @@ def _together(
     whole = (np.where(unsaid, e, v) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
     out = votes > votes.min(1, keepdims=True)
     return LabelSets(out, sets.classes, unlabelled=True), joined, Credit(*whole)
+
+
+def judge_with_labels(value: Array, hits: Array) -> Interval:
+    r"""Estimate the accuracy from some true labels, and from what predictions earned everywhere.
+
+    `value` is the credit of each row, NaN where nothing was said; `hits` is 1 where a prediction is
+    right, 0 where it is wrong, NaN where that is not known. Rows with a label must be drawn at
+    random; how sets came about then does not matter, since labels correct them (prediction-powered
+    inference, Angelopoulos et al. 2023, with their tuned weight :math:`\lambda`):
+
+    .. math:: \bar h_L + \lambda (\bar v - \bar v_L),
+
+    L being the rows with a label. Where sets tell much, this is as good as many more labels; where
+    they tell nothing, :math:`\lambda` is near 0. It is 0, too, with fewer than ten right or ten
+    wrong predictions, which say too little of it. The interval is of Wilson's kind.
+    """
+    known, said = ~np.isnan(hits), ~np.isnan(value)
+    h, both, rest = hits[known], known & said, said & ~known
+    m, n = len(h), int(rest.sum())
+    if not m:
+        raise LabelError("no row has a true label", "give some")
+    shift = level = 0.0
+    if both.sum() == m and n > 1 and min(h.sum(), m - h.sum()) >= 10:
+        here, there = value[both], value[rest]
+        spread, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
+        weight = float(np.clip(cov / max((1 + m / n) * spread, 1e-300), 0, 1))
+        shift = weight * (there.mean() - here.mean())
+        level = (weight**2 * spread - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
+    centre = float(h.mean() + shift)
+    a, b, c = 1 + _Z**2 / m, 2 * centre + _Z**2 / m, centre**2 - _Z**2 * level
+    root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
+    low, high = (float(np.clip((b + sign * root) / (2 * a), 0, 1)) for sign in (-1, 1))
+    return Interval(float(np.clip(centre, 0, 1)), low, high)
