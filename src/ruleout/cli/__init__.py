@@ -19,6 +19,7 @@ from ruleout.cli.label import label
 from ruleout.cli.paper import paper
 from ruleout.cli.predict import predict, resolve
 from ruleout.cli.report import report
+from ruleout.cli.shared_options import declared
 
 __all__ = ["app"]
 
@@ -29,9 +30,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, check, fit, predict, evaluate, resolve, export, compare, draw):
-    app.command()(command)
+    app.command()(declared(command))
 for command in (paper, report, doctor):
-    app.command()(command)
+    app.command()(declared(command))
 app.add_typer(data, name="data")
 app.add_typer(label, name="label")
 

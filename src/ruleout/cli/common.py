@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -290,10 +290,6 @@ def watching(
 Command: TypeAlias = Callable[..., None]
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 @dataclass(frozen=True)
 class Source:
     """A table, a folder of images or a labelling project, as the options of a command name it."""
@@ -351,7 +347,7 @@ class Source:
         "shows it.",
     ] = None
     size: Annotated[str | None, "HxW", "Resize images to this height and width."] = None
-    unlabelled: Annotated[bool, None, "Accept rows that rule nothing out."] = False
+    unlabelled: Annotated[bool, "Accept rows that rule nothing out."] = False
     skip_bad_rows: Annotated[
         bool, None, "Leave out rows that cannot be used, and say how many and why."
     ] = False
@@ -380,7 +376,7 @@ class Source:
         for name in wrong:
             if getattr(self, name):
                 say = f"this is for {kind}; leave it out"
-                raise typer.BadParameter(say, param_hint=_flag(name))
+                raise typer.BadParameter(say, param_hint=options.flag(name))
 
     @classmethod
     def from_options(
@@ -395,9 +391,7 @@ class Source:
             shown = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own.values()]
             shown.insert(place, Parameter("data", Parameter.KEYWORD_ONLY, annotation=data))
             for name in reversed(names):
-                kind, metavar, text = get_args(kinds[name])
-                asked = typer.Option(getattr(cls, name), _flag(name), metavar=metavar, help=text)
-                told: Any = {"annotation": kind, "default": asked}
+                told: Any = {"annotation": kinds[name], "default": getattr(cls, name)}
                 shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **told))
 
             @wraps(command)

@@ -31,11 +31,9 @@ _COLOURS = {
 
 @friendly()
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for report.html and the tables.")] = Path(
-        "ruleout-demo"
-    ),
+    out: Annotated[Path, "The folder for report.html and the tables."] = Path("ruleout-demo"),
     figure: Annotated[
-        Path | None, typer.Option(help="Also draw the accuracies to this PNG (needs matplotlib).")
+        Path | None, "Also draw the accuracies to this PNG (needs matplotlib)."
     ] = None,
 ) -> None:
     """Compare all eighteen approaches on digits, trained on ruled-out classes only.

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ruleout.cli.common import as_notes, friendly, parse_names, show_rows, tell
-from ruleout.cli.shared_options import FeaturesFrom
+from ruleout.cli.shared_options import FeaturesFrom, declared
 
 if TYPE_CHECKING:
     from ruleout.learning.planning import Forecast, Planned, Point
@@ -36,28 +36,14 @@ _GOLD_RATE = 0.05  # of the questions, where --gold is given alone
 Place = Annotated[Path, typer.Argument(metavar="PROJECT", help="The folder of the project.")]
 Gold = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A table with columns item and class: items whose class is known, to test "
-        "annotators with.",
-    ),
+    "FILE",
+    "A table with columns item and class: items whose class is known, to test annotators with.",
 ]
 GoldRate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="R", help=f"The share of questions that are tests; {_GOLD_RATE} with --gold."
-    ),
+    float | None, "R", f"The share of questions that are tests; {_GOLD_RATE} with --gold."
 ]
-Text = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="For a table: show only this column, as text."),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="For a table: the column that names the items; never shown."
-    ),
-]
+Text = Annotated[str | None, "COLUMN", "For a table: show only this column, as text."]
+Name = Annotated[str | None, "COLUMN", "For a table: the column that names the items; never shown."]
 
 
 def parse_origin(text: str) -> str:
@@ -100,62 +86,41 @@ def init(
     project: Annotated[Path, typer.Argument(metavar="PROJECT", help="The new folder.")],
     items: Annotated[
         Path,
-        typer.Option(
-            metavar="FOLDER|FILE",
-            help="A folder of images; or a table (.csv, .tsv, .jsonl, .parquet) whose rows are "
-            "labelled.",
-        ),
+        "FOLDER|FILE",
+        "A folder of images; or a table (.csv, .tsv, .jsonl, .parquet) whose rows are labelled.",
     ],
     classes: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE|A,B,…", help="A text file with one class per line, or the class names."
-        ),
+        str, "FILE|A,B,…", "A text file with one class per line, or the class names."
     ],
     law: Annotated[
-        str, typer.Option(help="How many classes a question names: released, paper, a number.")
+        str, "How many classes a question names: released, paper, a number."
     ] = "released",
-    cap: Annotated[
-        int | None, typer.Option(metavar="N", help="Name at most N classes in a question.")
-    ] = None,
+    cap: Annotated[int | None, "N", "Name at most N classes in a question."] = None,
     mode: Annotated[
         Literal["propose", "rule-out"],
-        typer.Option(
-            help="propose: is it one of these? rule-out: click away what it surely is not."
-        ),
+        "propose: is it one of these? rule-out: click away what it surely is not.",
     ] = "propose",
-    rounds: Annotated[int, typer.Option(metavar="N", help="Answers that each item gets.")] = 1,
+    rounds: Annotated[int, "N", "Answers that each item gets."] = 1,
     gold: Gold = None,
     gold_rate: GoldRate = None,
-    which: Annotated[
-        bool, typer.Option("--which", help="After a yes, ask which one it is.")
-    ] = False,
+    which: Annotated[bool, "After a yes, ask which one it is."] = False,
     lease: Annotated[
-        float,
-        typer.Option(
-            metavar="MINUTES", help="How long a question is kept for the person who got it."
-        ),
+        float, "MINUTES", "How long a question is kept for the person who got it."
     ] = 10.0,
     text: Text = None,
     name: Name = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Of the questions and the order of items. By default a random one: anyone who "
-            "knows it can tell which questions are gold.",
-        ),
+        "N",
+        "Of the questions and the order of items. By default a random one: anyone who "
+        "knows it can tell which questions are gold.",
     ] = None,
-    lead: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who leads. By default your login name.")
-    ] = None,
+    lead: Annotated[str | None, "NAME", "Who leads. By default your login name."] = None,
     database: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="An empty PostgreSQL database, as in postgresql://ann@host/labels. By default "
-            "$RULEOUT_DATABASE, else a SQLite file in the project.",
-        ),
+        "URL",
+        "An empty PostgreSQL database, as in postgresql://ann@host/labels. By default "
+        "$RULEOUT_DATABASE, else a SQLite file in the project.",
     ] = None,
 ) -> None:
     """Make a labelling project in a new folder, and a link for its lead."""
@@ -193,20 +158,14 @@ def add(
     project: Place,
     items: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER|FILE",
-            help="The folder of the project's images, for those that are new in it; or a table "
-            "whose rows are new.",
-        ),
+        "FOLDER|FILE",
+        "The folder of the project's images, for those that are new in it; or a table "
+        "whose rows are new.",
     ] = None,
-    classes: Annotated[
-        str | None, typer.Option(metavar="FILE|A,B,…", help="Further classes, or a file of them.")
-    ] = None,
+    classes: Annotated[str | None, "FILE|A,B,…", "Further classes, or a file of them."] = None,
     gold: Gold = None,
     gold_rate: GoldRate = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Answers that each item gets from now on.")
-    ] = None,
+    rounds: Annotated[int | None, "N", "Answers that each item gets from now on."] = None,
     text: Text = None,
     name: Name = None,
 ) -> None:
@@ -326,31 +285,18 @@ _READABLE = (
 @friendly()
 def serve(
     project: Place,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; 0.0.0.0 for other machines.")
-    ] = "127.0.0.1",
+    host: Annotated[str, "ADDRESS", "Where to listen; 0.0.0.0 for other machines."] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one."),
     ] = 8765,
     origin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="What people type, where that differs, as in https://label.example.org.",
-        ),
+        str | None, "URL", "What people type, where that differs, as in https://label.example.org."
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For https: the certificate, PEM.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For https: its key, PEM.")
-    ] = None,
+    certificate: Annotated[Path | None, "FILE", "For https: the certificate, PEM."] = None,
+    key: Annotated[Path | None, "FILE", "For https: its key, PEM."] = None,
     behind_proxy: Annotated[
-        bool,
-        typer.Option(
-            "--behind-proxy", help="A proxy on this machine speaks https and passes requests on."
-        ),
+        bool, "A proxy on this machine speaks https and passes requests on."
     ] = False,
     session_hours: Annotated[
         float,
@@ -429,11 +375,9 @@ def users(
         str | None, typer.Argument(metavar="[NAME]", help="Who; for all but list.")
     ] = None,
     role: Annotated[
-        _Role | None, typer.Option(help="With add: annotators label, leads see the team page too.")
+        _Role | None, "With add: annotators label, leads see the team page too."
     ] = None,
-    origin: Annotated[
-        str, typer.Option(metavar="URL", help="Where people reach the service, for links.")
-    ] = ADDRESS,
+    origin: Annotated[str, "URL", "Where people reach the service, for links."] = ADDRESS,
 ) -> None:
     """List the people of a project, add some, or close accounts.
 
@@ -492,9 +436,7 @@ def tokens(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="What the token is called.")
     ] = None,
-    lead: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With add: in whose name; the first lead.")
-    ] = None,
+    lead: Annotated[str | None, "NAME", "With add: in whose name; the first lead."] = None,
 ) -> None:
     """List the tokens with which programs read exports, make one, or end one.
 
@@ -536,9 +478,7 @@ def backup(
 @friendly()
 def status(
     project: Place,
-    days: Annotated[
-        bool, typer.Option("--days", help="Also say what everybody did each day, in UTC.")
-    ] = False,
+    days: Annotated[bool, "Also say what everybody did each day, in UTC."] = False,
 ) -> None:
     """Say how far a project is, who did what, and whether its database is sound.
 
@@ -621,22 +561,17 @@ def _check(opened: Project) -> None:
 @friendly()
 def export(
     project: Place,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder.")],
+    out: Annotated[Path, "FOLDER", "A new folder."],
     how: Annotated[
         Literal["no", "intersection"],
-        typer.Option(
-            help="no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
-            "what all answers leave possible."
-        ),
+        "no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
+        "what all answers leave possible.",
     ] = "no",
     form: Annotated[
         Literal["csv", "jsonl", "parquet", "npz"],
         typer.Option("--format", help="What the files are; with npz, tables are CSV."),
     ] = "csv",
-    unlabelled: Annotated[
-        bool,
-        typer.Option("--unlabelled", help="Give items without an answer an empty row as well."),
-    ] = False,
+    unlabelled: Annotated[bool, "Give items without an answer an empty row as well."] = False,
 ) -> None:
     """Write label sets, items, contradictions and the answer log to a new folder.
 
@@ -684,29 +619,20 @@ def bring(
     ] = None,
     meaning: Annotated[
         Literal["which", "candidates", "excluded"],
-        typer.Option(
-            help="What a choice in Label Studio means: it is this class, it is one of these, or "
-            "it is none of these."
-        ),
+        "What a choice in Label Studio means: it is this class, it is one of these, or "
+        "it is none of these.",
     ] = "which",
     control: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The choices in Label Studio that hold the classes, where there are several.",
-        ),
+        "NAME",
+        "The choices in Label Studio that hold the classes, where there are several.",
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY",
-            help="Where in a task's data the item is. By default the first value that matches.",
-        ),
+        "KEY",
+        "Where in a task's data the item is. By default the first value that matches.",
     ] = None,
-    skip_unknown: Annotated[
-        bool,
-        typer.Option("--skip-unknown", help="Leave out tasks of Label Studio that match no item."),
-    ] = False,
+    skip_unknown: Annotated[bool, "Leave out tasks of Label Studio that match no item."] = False,
 ) -> None:
     """Add earlier answers to a project: all of a file, or nothing.
 
@@ -746,14 +672,12 @@ def plan(
         Path | None,
         typer.Argument(metavar="[PROJECT]", help="Measure on the answers this project has."),
     ] = None,
-    target: Annotated[
-        float, typer.Option(metavar="SHARE", help="The accuracy to reach, as in 0.9.")
-    ] = 0.9,
+    target: Annotated[float, "SHARE", "The accuracy to reach, as in 0.9."] = 0.9,
     labels: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Without a project: N true labels would do."),
     ] = None,
-    model: Annotated[str, typer.Option(help="With a project: linear or mlp.")] = "linear",
+    model: Annotated[str, "With a project: linear or mlp."] = "linear",
     features_from: FeaturesFrom = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed measures the same.")] = 0,
 ) -> None:
@@ -867,5 +791,5 @@ label = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (init, add, serve, users, tokens, status, export, backup, plan):
-    label.command()(command)
-label.command(name="import")(bring)  # "import" is a word of Python's own
+    label.command()(declared(command))
+label.command(name="import")(declared(bring))  # "import" is a word of Python's own

@@ -28,45 +28,32 @@ def paper(
         int, typer.Option(min=0, help="Trials that search the grid for the others. 0: all.")
     ] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
-    datasets: Annotated[
-        list[str] | None, typer.Option(metavar="A,B,…", help="Only these data sets.")
-    ] = None,
-    approaches: Annotated[
-        list[str] | None, typer.Option(metavar="A,B,…", help="Only these approaches.")
-    ] = None,
-    models: Annotated[
-        list[str] | None, typer.Option(metavar="A,B,…", help="These models, not the table's.")
-    ] = None,
+    datasets: Annotated[list[str] | None, "A,B,…", "Only these data sets."] = None,
+    approaches: Annotated[list[str] | None, "A,B,…", "Only these approaches."] = None,
+    models: Annotated[list[str] | None, "A,B,…", "These models, not the table's."] = None,
     laws: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B,…", help="These laws of sizes: released, paper, fixed:3."),
+        list[str] | None, "A,B,…", "These laws of sizes: released, paper, fixed:3."
     ] = None,
     features: Annotated[
-        Literal["raw", "standardised"],
-        typer.Option(help="Features as they are, or scaled by the training rows."),
+        Literal["raw", "standardised"], "Features as they are, or scaled by the training rows."
     ] = "raw",
     protocol: Annotated[
-        Literal["released", "text"],
-        typer.Option(help="As the authors' code does it, or as their text says."),
+        Literal["released", "text"], "As the authors' code does it, or as their text says."
     ] = "released",
     precision: options.Precision = "float32",
     seed: options.SeedOfTable = 0,
-    engine: Annotated[Literal["local"], typer.Option(help="Where tasks are done.")] = "local",
+    engine: Annotated[Literal["local"], "Where tasks are done."] = "local",
     workers: Annotated[
         int, typer.Option(min=0, help="Processes at work. 0: one per core, at most 4 on a GPU.")
     ] = 0,
-    ledger: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where results are kept, each once.")
-    ] = Path("ruleout-paper.sqlite"),
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for the report and the tables.")
-    ] = Path("ruleout-paper"),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count the runs and estimate the time.")
-    ] = False,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Try cells again that failed too often.")
-    ] = False,
+    ledger: Annotated[Path, "FILE", "Where results are kept, each once."] = Path(
+        "ruleout-paper.sqlite"
+    ),
+    out: Annotated[Path, "DIR", "The folder for the report and the tables."] = Path(
+        "ruleout-paper"
+    ),
+    dry_run: Annotated[bool, "Only count the runs and estimate the time."] = False,
+    retry: Annotated[bool, "Try cells again that failed too often."] = False,
 ) -> None:
     """Compute a table of the paper, cell by cell, and set it beside the printed numbers.
 

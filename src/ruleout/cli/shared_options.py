@@ -1,5 +1,7 @@
 """Options that several commands have."""
 
+from collections.abc import Callable
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated
 
@@ -21,18 +23,37 @@ DataOrProject = Annotated[
 ]
 FeaturesFrom = Annotated[
     Path | None,
-    typer.Option(
-        "--features-from",
-        metavar="FILE",
-        help="For a labelling project: take features from this table, whose column 'item' names "
-        "the items, instead of from images or cells.",
-    ),
+    "FILE",
+    "For a labelling project: take features from this table, whose column 'item' names the items, "
+    "instead of from images or cells.",
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that ruleout fit wrote.")]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
-Precision = Annotated[str, typer.Option(help="float32, float64, tf32 or bf16.")]
+Device = Annotated[str, "cpu or cuda."]
+Precision = Annotated[str, "float32, float64, tf32 or bf16."]
 SeedOfTable = Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")]
-EarlyStopping = Annotated[
-    bool, typer.Option("--early-stopping", help="Choose the number of epochs, too.")
-]
+EarlyStopping = Annotated[bool, "Choose the number of epochs, too."]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def declared(command: Callable[..., None]) -> Callable[..., None]:
+    """Make options of what a command takes as ``Annotated[kind, metavar, help]``, or help alone.
+
+    What is annotated with an option or an argument of typer's own keeps that.
+    """
+    own = signature(command, eval_str=True)
+    made = own.replace(parameters=[_declared(one) for one in own.parameters.values()])
+    command.__signature__ = made  # type: ignore[attr-defined]  # typer reads it
+    return command
+
+
+def _declared(parameter: Parameter) -> Parameter:
+    told = getattr(parameter.annotation, "__metadata__", ())
+    if not told or not isinstance(told[-1], str):
+        return parameter
+    metavar = told[0] if len(told) > 1 else None
+    option = typer.Option(flag(parameter.name), metavar=metavar, help=told[-1])
+    return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, option])
