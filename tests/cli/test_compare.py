@@ -57,6 +57,26 @@ def test_it_prints_a_table_and_writes_four_files(data: Path, tmp_path: Path) -> 
     assert "pets.csv" in (out / "report.html").read_text("utf-8")
 
 
+def test_nothing_is_called_an_accuracy_where_a_test_rejects_what_it_assumes(
+    data: Path, tmp_path: Path
+) -> None:
+    """What rows are, given as what they are not; true labels judge as ever."""
+    told = (*QUICK, "--out", tmp_path)
+    code, text = run(data, "--excluded", "kind", "--ignore", "not", *told)
+    assert code == 0, text
+    assert "accuracy, %" not in " ".join(text.split())
+    assert "No accuracy is estimated: the sets are not as chance draws them" in " ".join(
+        text.split()
+    )
+    head = (tmp_path / "table.md").read_text().splitlines()[0]
+    assert "estimate if sets were random, %" in head
+    assert "held-out estimate, %" in head
+    assert "How often it is right" not in (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "results.json").read_text())["method"]["rejected"] is True
+    code, text = run(data, "--excluded", "not", "--ignore", "kind", *told)
+    assert "assumes that they are drawn at random, which" in " ".join(text.split())
+
+
 def test_equal_rows_are_kept_together(data: Path, tmp_path: Path) -> None:
     """Each row six times, with a label of its own that only another copy of it could tell."""
     head, *lines = data.read_text().splitlines()

@@ -127,7 +127,7 @@ def test_the_assumption_stands_beside_the_estimate() -> None:
     model, data = trained()
     result = run("evaluate", model, data, "--excluded", "not")
     assert "unbiased" not in result.stdout
-    assert "This assumes that sets are drawn at random, which" in result.stdout
+    assert "An accuracy estimated from sets assumes that they are drawn at random" in result.stdout
     assert "that none is wrong, which only true labels can show." in result.stdout
 
 
@@ -146,10 +146,8 @@ def test_no_accuracy_is_printed_where_a_test_rejects_what_it_assumes(
     result = run("evaluate", model, other, *columns)
     assert result.exit_code == 0, result.output
     assert "accuracy  " not in result.stdout
-    assert "No accuracy is printed. The sets are not as chance draws them (p < 0.001)" in (
-        result.stdout
-    )
-    assert result.stdout.endswith("Give true labels of some rows with --label.\n")
+    assert "  No accuracy is estimated: the sets are not as chance draws them" in result.stdout
+    assert result.stdout.endswith("True labels of some rows would tell: evaluate --label.\n")
     found = json.loads(run("evaluate", model, other, *columns, "--json").stdout)["sets"]
     assert found["accuracy"] is None
     assert "predictions are ruled out more often than the worst could be" in found["why"]

@@ -51,6 +51,21 @@ def test_a_grid_is_searched_unless_there_is_none(
     assert lines[-1] == "training the choice on all rows: epoch 2 of 2"
 
 
+def test_an_accuracy_has_its_assumption_beside_it_or_is_not_printed(data: Path) -> None:
+    """What rows are, given as what they are not, is not as chance draws it."""
+    told = ["--out", data.with_name("model"), "--epochs", "2"]
+    assert "assumes that they are drawn at random" in run("fit", data, *ASK, *told).stdout
+    wrong = run("fit", data, "--excluded", "is", "--ignore", "not", *told)
+    assert wrong.exit_code == 0, wrong.output
+    assert "Chosen of 8 by accuracy" in wrong.stdout
+    assert "Its accuracy" not in wrong.stdout
+    assert "No accuracy is estimated: the sets are not as chance draws them" in wrong.stdout
+    told += ["--excluded", "is", "--ignore", "not", "--criterion", "consistency"]
+    assert "Its consistency on rows held out: " in run("fit", data, *told).stdout
+    labels = run("fit", data, "--label", "is", "--ignore", "not", *told[:4])
+    assert "drawn at random" not in labels.stdout
+
+
 def test_the_default_is_small_and_the_card_says_so(data: Path) -> None:
     out = data.with_name("model")
     result = run("fit", data, "--out", out, *ASK)

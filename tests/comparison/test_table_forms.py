@@ -54,7 +54,7 @@ def test_estimates_are_not_passed_off_as_truth() -> None:
     assert "estimated accuracy, %" in text
     assert "360 rows kept back, which neither trained nor chose" in text
     assert "standard error over the rows" in text
-    assert "Unbiased if every wrong class was equally likely to be ruled out." in text
+    assert "It assumes that sets are drawn at random and that none is wrong." in text
     assert "The best of several scores is partly luck." in text
 
 

@@ -165,8 +165,8 @@ def test_an_assumption_that_nothing_tests_is_called_untested() -> None:
     assert inspect(single).assumption == Finding(
         "note",
         "assumption",
-        "This assumes that sets are drawn at random, which cannot be tested here, and that none is "
-        "wrong, which only true labels can show.",
+        "An accuracy estimated from sets assumes that they are drawn at random, which cannot be "
+        "tested here, and that none is wrong, which only true labels can show.",
         {"p": pytest.approx(1.0, abs=1.0), "why": []},
     )
     assert Findings(()).assumption.level == "note"
@@ -179,3 +179,14 @@ def test_true_labels_reject_sets_that_are_wrong() -> None:
     found = inspect(ro.LabelSets(mask), labels=y).assumption
     assert found.level == "warning"
     assert found.numbers["why"] == ["some rows rule out their true class"]
+
+
+def test_copies_of_rows_tell_nothing_more() -> None:
+    rng = np.random.default_rng(0)
+    x, y, near = points(300, 6, rng)
+    mask = avoiding(y, near, 2, 1.0, rng)
+    once, often = (
+        inspect(ro.LabelSets(mask), x),
+        inspect(ro.LabelSets(np.tile(mask, (9, 1))), np.tile(x, (9, 1))),
+    )
+    assert once["plausible classes"] == often["plausible classes"]

@@ -64,4 +64,4 @@ def _print(table: Table, rows: int, found: Findings) -> None:
     verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."
     usable = "The data can be used." if table.x.size else "There are no features to train on."
     console.print(f"{usable} {verdict}", highlight=False)
-    console.print(f"Accuracy without true labels: {found.assumption.message}", highlight=False)
+    console.print(found.assumption.message, highlight=False)

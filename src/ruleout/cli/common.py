@@ -22,7 +22,7 @@ import typer
 from ruleout.cli import shared_options as options
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Table
+    from ruleout.datasets import Finding, Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
@@ -108,6 +108,16 @@ def tell(notes: Sequence[str]) -> None:
     """Print notes where they do not mix with results."""
     for note in notes:
         typer.echo(f"Note: {note}", err=True)
+
+
+def assumed(target: Any, x: Any) -> Finding | None:
+    """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
+    from ruleout.datasets import inspect
+    from ruleout.estimator.inputs import per_row
+    from ruleout.labels import LabelSets
+
+    sets, _ = per_row(target, len(x))
+    return inspect(sets, x).assumption if isinstance(sets, LabelSets) else None
 
 
 @contextmanager

@@ -96,6 +96,7 @@ def _share(text: str) -> Any:
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
     from ruleout.comparison import compare as run
+    from ruleout.datasets import inspect
     from ruleout.methods import PAPER
     from ruleout.selection import split
     from ruleout.training import Trial
@@ -118,7 +119,11 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
     with as_notes(), overall() as progress:
-        return run(x, rows, progress=progress, **told)
+        found = run(x, rows, progress=progress, **told)
+    assumed = inspect(rows.sets, x).assumption
+    doubt = assumed.level == "warning"
+    method = replace(found.method, assumption=assumed.message, rejected=doubt)
+    return replace(found, method=method)
 
 
 def _print(found: Comparison, table: Table, out: Path) -> None:

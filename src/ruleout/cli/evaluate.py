@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
-_REMEDY = "Give true labels of some rows with --label."
-
 
 @friendly()
 @Source.from_options(
@@ -134,7 +132,7 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
         if told["accuracy"] is not None:
             typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
         typer.echo(f"  consistency        {_pair(told['consistency'])} (predictions not ruled out)")
-        typer.echo(told.get("assumption") or f"No accuracy is printed. {told['why']} {_REMEDY}")
+        typer.echo(f"  {told.get('assumption') or told['why']}")
 
 
 def _pair(pair: tuple[float, float]) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, expecting, friendly, watching
+from ruleout.cli.common import Source, as_notes, assumed, expecting, friendly, watching
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Table
+    from ruleout.datasets import Finding, Table
 
 
 @friendly()
@@ -50,7 +50,7 @@ def fit(
     batch_size: Annotated[int, typer.Option(help="Rows per step.")] = 256,
     optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
     criterion: Annotated[
-        str, typer.Option(help="Choose by accuracy (unbiased), consistency or risk.")
+        str, typer.Option(help="Choose by accuracy, consistency or risk.")
     ] = "accuracy",
     rule: Annotated[
         str, typer.Option(help="best, or one-standard-error: the simplest near the best.")
@@ -105,7 +105,7 @@ def fit(
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
         clf.fit(table.x, target, weight, **told)
     clf.save(out, reading=dict(table.reading))
-    _print(clf, table, out, replaced)
+    _print(clf, table, out, replaced, assumed(target, table.x))
 
 
 def _widths(text: str | None) -> list[int] | None:
@@ -127,7 +127,9 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
     return name if len(left) == 2 else {key: list(named_grid(name)[key]) for key in left}
 
 
-def _print(clf: Any, table: Table, out: Path, replaced: datetime | None) -> None:
+def _print(
+    clf: Any, table: Table, out: Path, replaced: datetime | None, assumption: Finding | None
+) -> None:
     kind = " × ".join(map(str, table.shape))
     typer.echo(f"Trained on {len(table):,} rows of {kind} features, {len(clf.classes_)} classes.")
     chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
@@ -136,11 +138,14 @@ def _print(clf: Any, table: Table, out: Path, replaced: datetime | None) -> None
         without = "" if table.labels is not None else ", without true labels"
         typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
         estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
-        if isfinite(error):
+        told = assumption if clf.criterion_.name == "accuracy" else None
+        if isfinite(error) and (told is None or told.level != "warning"):
             typer.echo(
                 f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the "
                 "same rows chose, so it is a little too good)."
             )
+        if told is not None:
+            typer.echo(told.message)
         if error == 0 and clf.criterion_.name != "risk":
             typer.echo("No prediction there had been ruled out: more rows would tell more.")
     else:

@@ -131,12 +131,17 @@ class Method:
     holm: bool = False  #: whether marks are corrected
     average: int = 1  #: over how many of the last kept epochs the score of true labels is averaged
     reference: str = ""  #: the approach that the others are tested against; empty for none
+    #: what an accuracy estimated from sets assumes
+    assumption: str = "It assumes that sets are drawn at random and that none is wrong."
+    rejected: bool = False  #: whether a test rejects that: then nothing is called an accuracy
 
     @property
     def score_label(self) -> str:
         """What the score is called."""
         if self.kind == "labels":
             return "Test accuracy"
+        if self.rejected and self.measure == "accuracy":
+            return "Estimate if sets were random"
         return _LABELS.get(self.measure, self.measure.capitalize())
 
     @property
@@ -147,6 +152,12 @@ class Method:
     @property
     def percent(self) -> bool:
         return self.kind == "labels" or self.measure != "risk"
+
+    @property
+    def criterion_label(self) -> str:
+        """What the criterion is called."""
+        named = "estimate" if self.rejected and self.criterion == "accuracy" else self.criterion
+        return f"Held-out {named}"
 
     @property
     def criterion_percent(self) -> bool:
@@ -173,12 +184,12 @@ class Method:
 
     def about_scores(self) -> list[str]:
         """Return what the scores are, and what they are not."""
-        chose = f"Held-out {self.criterion}: on the rows that chose, whose choice flatters it."
+        chose = f"{self.criterion_label}: on the rows that chose, whose choice flatters it."
         if self.kind == "labels":
             return [self._score(), chose]
         say = ""
         if self.measure == "accuracy":
-            say = "Unbiased if every wrong class was equally likely to be ruled out. "
+            say = f"{self.assumption} "
         say += "Errors cover the rows that judge, not other training rows. "
         if self.kind == "folds":
             say += "Trials share training rows, so errors are a little too small. "
@@ -293,7 +304,7 @@ class Comparison:
             columns.append(("p", list(map(p_value, used))))
         share = method.criterion_percent
         held = [_shown(row.estimate, row.error, share) for row in rows]
-        columns.append((_head(f"held-out {method.criterion}", share), held))
+        columns.append((_head(method.criterion_label.lower(), share), held))
         columns += [(name.replace("_", " "), _chosen(name, rows)) for name in self._settings()]
         columns.append(("time", [duration(row.seconds) for row in rows]))
         own = sum(not row.baseline for row in self.rows)
@@ -461,7 +472,7 @@ def _scores(table: Comparison) -> ScoreTable:
         [_score(method, row) for row in table.ranked],
         score_label=method.score_label,
         spread_label=method.spread_label,
-        estimate_label=f"Held-out {method.criterion}",
+        estimate_label=method.criterion_label,
         unit="percent" if method.percent else "number",
         higher_is_better=method.higher_is_better,
         order="given",
@@ -548,15 +559,16 @@ def _histogram(table: Comparison, law: Law | None) -> Histogram:
 def _looked_at(table: Comparison, seen: Pictures) -> Iterator[Part]:
     names, kind, count = list(table.classes), table.method.kind, int(seen.bins.count.sum())
     trial = "" if kind == "folds" else ", first trial"
-    yield Reliability(
-        "How often it is right when it is this sure",
-        seen.bins.confidence,
-        seen.bins.accuracy,
-        seen.bins.count,
-        error=seen.bins.error,
-        estimated=kind != "labels",
-        note=f"{count:,} rows{trial}; bins of at least 10 rows.",
-    )
+    if kind == "labels" or not table.method.rejected:
+        yield Reliability(
+            "How often it is right when it is this sure",
+            seen.bins.confidence,
+            seen.bins.accuracy,
+            seen.bins.count,
+            error=seen.bins.error,
+            estimated=kind != "labels",
+            note=f"{count:,} rows{trial}; bins of at least 10 rows.",
+        )
     yield Matrix(
         "Ruled out against predicted",
         names,

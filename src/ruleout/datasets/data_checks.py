@@ -122,11 +122,14 @@ class Findings:
         wrong = [_REASONS[one.name] for one in tests if one.level == "warning"]
         p = [one.numbers["p"] for one in tests]
         level: Level = "warning" if wrong else "fine" if len(p) > 1 else "note"
-        message = f"The sets are not as chance draws them (p < 0.001): {'; '.join(wrong)}."
+        message = (
+            "No accuracy is estimated: the sets are not as chance draws them (p < 0.001: "
+            f"{'; '.join(wrong)}). True labels of some rows would tell: evaluate --label."
+        )
         if not wrong:
             tested = f"which {len(p)} tests do not reject (smallest p = {min(p, default=1):.3f})"
             message = (
-                "This assumes that sets are drawn at random, "
+                "An accuracy estimated from sets assumes that they are drawn at random, "
                 f"{tested if level == 'fine' else 'which cannot be tested here'}, and that none "
                 f"is wrong, which {'true labels confirm' if 'true class' in self else _UNSEEN}."
             )
@@ -267,7 +270,10 @@ class Inspection:
         found += _predictions(self._earned)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
-            found += _meaning(x, bits.unpack(packed, len(self.classes)), self._sizes)
+            _, once = np.unique(row_hashes(np.hstack([x, packed])), return_index=True)
+            once.sort()  # copies of a row tell nothing more
+            mask = bits.unpack(packed[once], len(self.classes))
+            found += _meaning(x[once], mask, self._sizes)
             found += _constant(seen, n, features)
             found += _equal(self._equal, len(self.classes), file)
         else:

@@ -229,8 +229,8 @@ def _calibration(part: Reliability) -> list[str]:
         notes.append("Bars: ± one standard error.")
     if part.estimated:
         notes.append(
-            "There are no true labels: each accuracy is the unbiased estimate from what was "
-            "ruled out, and may lie outside 0–100 %."
+            "There are no true labels: each accuracy is estimated from what was ruled out, if sets "
+            "are drawn at random and none is wrong, and may lie outside 0–100 %."
         )
     accuracy = values(part.accuracy)
     if beyond := int(((accuracy < 0) | (accuracy > 1)).sum()):

@@ -313,8 +313,8 @@ class Reliability:
     count: Numbers  #: of each bin the rows
     _: KW_ONLY
     error: Numbers = ()  #: the standard error of each accuracy
-    #: True when there were no true labels: each accuracy is then the unbiased estimate from what
-    #: was ruled out, which may lie outside [0, 1]. The page says so
+    #: True when there were no true labels: each accuracy is then estimated from what was
+    #: ruled out, which may lie outside [0, 1]. The page says so
     estimated: bool = False
     note: str = ""  #: a sentence beneath
 
