@@ -97,6 +97,33 @@ def test_equal_rows_are_kept_together(data: Path, tmp_path: Path) -> None:
     assert first["score"] < 0.5
 
 
+def test_columns_of_different_sizes_are_scaled(tmp_path: Path) -> None:
+    from cli.test_fit import SIZES, write_sizes
+
+    file = write_sizes(tmp_path / "data.csv")
+    words = (
+        file,
+        "--excluded",
+        "not",
+        "--label",
+        "is",
+        *QUICK,
+        "--epochs",
+        "40",
+        "--grid",
+        "small",
+    )
+    best = []
+    for option in ("--scale", "--no-scale"):
+        code, text = run(*words, option, "--out", tmp_path / option)
+        assert code == 0, text
+        assert SIZES in text
+        best.append(json.loads((tmp_path / option / "results.json").read_text("utf-8")))
+    assert best[0]["rows"][0]["score"] > best[1]["rows"][0]["score"] + 0.1
+    assert best[0]["facts"]["columns"] == "scaled"
+    assert "columns" not in best[1]["facts"]
+
+
 def test_true_labels_only_report(data: Path, tmp_path: Path) -> None:
     """The same rows train and choose with and without them."""
     words = ["--excluded", "not", *QUICK]

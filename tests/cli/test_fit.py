@@ -78,6 +78,57 @@ def test_the_default_is_small_and_the_card_says_so(data: Path) -> None:
     assert pairs == [(10.0**-r, d) for r in (1, 2, 3, 4) for d in (1e-3, 1e-5)]
 
 
+def write_sizes(file: Path) -> Path:
+    """Write two classes that only the smaller of two columns tells."""
+    random = np.random.default_rng(0)
+    y = random.integers(2, size=300)
+    lines = [
+        f"{1e4 * a:.5g},{1e-3 * (b + 2 * k):.5g},{'ab'[1 - k]},{'ab'[k]}"
+        for k, (a, b) in zip(y.tolist(), random.normal(size=(300, 2)).tolist(), strict=True)
+    ]
+    file.write_text("\n".join(["large,small,not,is", *lines]) + "\n")
+    return file
+
+
+SIZES = (
+    "Columns differ in size: 'large' holds values of about 9900, and 'small' varies by about 0.0014"
+)
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "scaled"),
+    [
+        ([], "they are scaled inside the model.", True),
+        (["--scale"], "they are scaled inside the model.", True),
+        (["--no-scale"], "raw ones lose, so leave out --no-scale.", False),
+    ],
+    ids=["by default", "asked", "not"],
+)
+def test_columns_of_different_sizes_are_scaled(
+    tmp_path: Path, option: list[str], said: str, scaled: bool
+) -> None:
+    file, out = write_sizes(tmp_path / "data.csv"), tmp_path / "model"
+    columns = ["--excluded", "not", "--ignore", "is"]
+    result = run("fit", file, "--out", out, *columns, *QUICK, "--epochs", "20", *option)
+    assert result.exit_code == 0, result.output
+    assert f"Note: {SIZES}: {said}" in result.stderr
+    card = json.loads((out / "card.json").read_text())
+    assert card["config"]["scale"] == card["record"].get("scaled", False) == scaled
+    found = run("evaluate", out, file, "--label", "is", "--json")
+    accuracy = json.loads(found.stdout)["labels"]["accuracy"]["estimate"]
+    assert (accuracy > 0.75) == scaled
+    text = " ".join(run("check", file, *columns).stdout.replace("│", " ").split())
+    assert f"{SIZES}: scale them, as fit and compare do unless told otherwise." in text
+
+
+def test_columns_of_like_sizes_are_scaled_only_if_asked(data: Path) -> None:
+    result = run("fit", data, "--out", data.with_name("model"), *ASK, *QUICK)
+    assert "Columns" not in result.output
+    assert load(data.with_name("model")).scale is False
+    run("fit", data, "--out", data.with_name("model"), *ASK, *QUICK, "--scale")
+    assert load(data.with_name("model")).scale is True
+
+
 def test_a_value_that_is_given_is_not_chosen(data: Path) -> None:
     out = data.with_name("model")
     result = run("fit", data, "--out", out, *ASK, "--epochs", "2", "--weight-decay", "0.5")

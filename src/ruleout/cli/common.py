@@ -140,6 +140,17 @@ def _tell_repeats(table: Table) -> None:
         tell([f"{many:,} rows equal others: they train, choose or judge together."])
 
 
+def scale_columns(table: Table, asked: bool | None) -> bool:
+    """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
+    from ruleout.datasets.scaling import Scaling
+
+    problem = Scaling.of(table.x).problem(table.features) if table.features else None
+    if problem is not None:
+        done = "raw ones lose, so leave out --no-scale"
+        tell([f"{problem}: {done if asked is False else 'they are scaled inside the model'}."])
+    return problem is not None if asked is None else asked
+
+
 def parse_names(values: Sequence[str]) -> list[str]:
     """Split options that may be repeated, or hold several names with commas.
 

@@ -19,6 +19,7 @@ from ruleout.cli.common import (
     expecting,
     friendly,
     parse_names,
+    scale_columns,
     watching,
 )
 
@@ -56,6 +57,7 @@ def compare(
         str, typer.Option(help="What chooses: accuracy, consistency or risk.")
     ] = "accuracy",
     early_stopping: options.EarlyStopping = False,
+    scale: options.Scale = None,
     holm: Annotated[
         bool, typer.Option("--holm", help="Correct the marks for the number of tests, by Holm.")
     ] = False,
@@ -78,6 +80,7 @@ def compare(
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
+    told["scale"] = scale_columns(table, scale)
     told |= {"device": device, "precision": precision, "expect": expecting(device)}
     _print(_run(table, _share(judge), told), table, out)
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, assumed, expecting, friendly, watching
+from ruleout.cli.common import (
+    Source,
+    as_notes,
+    assumed,
+    expecting,
+    friendly,
+    scale_columns,
+    watching,
+)
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -56,6 +64,7 @@ def fit(
         str, typer.Option(help="best, or one-standard-error: the simplest near the best.")
     ] = "best",
     early_stopping: options.EarlyStopping = False,
+    scale: options.Scale = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
     device: options.Device = "cpu",
     precision: options.Precision = "float32",
@@ -100,6 +109,7 @@ def fit(
     clf.set_params(
         classes=list(table.classes or ()) if source.label else None,
         shape=table.shape if len(table.shape) > 1 else None,
+        scale=scale_columns(table, scale),
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}

@@ -32,6 +32,13 @@ Device = Annotated[str, "cpu or cuda."]
 Precision = Annotated[str, "float32, float64, tf32 or bf16."]
 SeedOfTable = Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")]
 EarlyStopping = Annotated[bool, "Choose the number of epochs, too."]
+Scale = Annotated[
+    bool | None,
+    typer.Option(
+        "--scale/--no-scale",
+        help="Scale columns inside the model; by default where their sizes differ 100 times.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -21,6 +21,7 @@ from ruleout.comparison.significance import (
     paired_t_test,
     significance,
 )
+from ruleout.datasets.scaling import Scaling
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import brief
 from ruleout.methods import PAPER, Approach
@@ -45,6 +46,7 @@ def compare(
     sets: LabelSets | Trial | Sequence[LabelSets | Trial],
     *,
     groups: Any = None,
+    scale: bool = False,
     approaches: Sequence[str | Approach] | None = None,
     grid: Grid | None = "small",
     model: str | Callable[..., nn.Module] = "linear",
@@ -91,6 +93,8 @@ def compare(
     groups
         What each row of x belongs to, ``[n]``: a group trains, chooses or judges as a whole, and
         so do rows with equal features. Errors and tests are then those of groups.
+    scale
+        Scale the columns of x, and of test rows alike, as :class:`~ruleout.RuleOutClassifier` does.
     approaches
         Names or approaches; None: the eighteen of the paper.
     grid
@@ -171,6 +175,9 @@ def compare(
     apart = {"trials": trials, "test": test, "judge": judge, "groups": groups}
     judging = plan(x, sets, score=judges, seed=seed, **apart)
     more: dict[str, Any] = {}
+    if scale:
+        scaling, more["columns"] = Scaling.of(x), "scaled"
+        x, judging = scaling(x), replace(judging, x=scaling(judging.x))
     if early_stopping:
         more["early stopping"] = f"after {patience} epochs without a better {chooses.name}"
     if class_weight is not None:

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.avoidance import Avoidance, avoidance, by_rank
 from ruleout.datasets.dataset import DataError
+from ruleout.datasets.scaling import Scaling
 from ruleout.labels import bits
 from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.classes import ClassName, encode, look_alikes
@@ -275,6 +276,10 @@ class Inspection:
             mask = bits.unpack(packed[once], len(self.classes))
             found += _meaning(x[once], mask, self._sizes)
             found += _constant(seen, n, features)
+            names = [features[place] for place in seen.columns] if features else []
+            if names and (problem := Scaling.of(x).problem(names)):
+                message = f"{problem}: scale them, as fit and compare do unless told otherwise."
+                found.append(Finding("note", "column sizes", message))
             found += _equal(self._equal, len(self.classes), file)
         else:
             found += _single(self._sizes)
@@ -322,7 +327,7 @@ class _Features:
     def __init__(self, d: int) -> None:
         self.low, self.high = np.full((2, d), [[np.inf], [-np.inf]], np.float32)
         self.counting, self._last = np.ones(d, np.bool_), np.empty((0, d), np.float32)
-        self._columns = np.sort(np.random.default_rng(0).permutation(d)[:_COLUMNS])
+        self.columns = np.sort(np.random.default_rng(0).permutation(d)[:_COLUMNS])
         self.some = _Kept(_ROWS)  # to learn from
 
     def add(self, x: NDArray[np.float32], sets: LabelSets, keys: NDArray[np.uint32]) -> None:
@@ -334,7 +339,7 @@ class _Features:
             self.counting[here] = (np.diff(both, axis=0) == 1).all(0)
             self._last = x[piece][-1:]
         last = np.where(sets.sizes > 0, keys, ~np.uint32(0))  # rows without a set, if any
-        self.some.add(last, x if x.shape[1] <= _COLUMNS else x[:, self._columns], sets.packed)
+        self.some.add(last, x if x.shape[1] <= _COLUMNS else x[:, self.columns], sets.packed)
 
 
 def _percent(part: float) -> str:

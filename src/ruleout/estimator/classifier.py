@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from ruleout.datasets.scaling import Scaling
 from ruleout.estimator.inputs import (
     TrainingData,
     check_finite,
@@ -87,6 +88,25 @@ class Resolved(NamedTuple):
     before: Array  #: ``[n]``: of the label by the model alone
 
 
+class Scaled(nn.Module):
+    """A model that scales the columns of what it reads, as they were when it was trained."""
+
+    module: nn.Module
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, module: nn.Module, *scaling: Any) -> None:
+        super().__init__()
+        self.module, self.example_shape = module, getattr(module, "example_shape", ())
+        kind = next(module.parameters()).dtype
+        for name, values in zip(Scaling._fields, scaling, strict=True):
+            self.register_buffer(name, torch.as_tensor(values).to(kind))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.module(((x.flatten(1) - self.mean) / self.spread).view_as(x))
+        return logits
+
+
 class TrainingState(NamedTuple):
     """Where training stands, so that it can go on."""
 
@@ -118,6 +138,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Widths of the hidden layers of ``model="mlp"`` (None: one of 500), and its other options.
     shape
         The shape of an example where the model reads images but rows are flat: ``(3, 32, 32)``.
+    scale
+        Scale the columns of X inside the model, by the rows of the first training: each less its
+        mean, over its standard deviation; see :class:`ruleout.datasets.scaling.Scaling`.
     learning_rate, weight_decay, batch_size, optimizer
         Of the training: ``"adam"`` (weight decay inside the gradient), ``"adamw"``, ``"sgd"`` or
         ``"sgd-momentum"`` (0.9).
@@ -204,6 +227,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         hidden: Any = None,
         model_options: Any = None,
         shape: Any = None,
+        scale: bool = False,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-5,
         epochs: int | None = None,
@@ -228,6 +252,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.hidden = hidden
         self.model_options = model_options
         self.shape = shape
+        self.scale = scale
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.epochs = epochs
@@ -317,7 +342,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         found = search(data.x, [data.trial], **choosing, **options) if choosing else None
         final = fit_grid(data.x, [data.trial], **options) if found is None else found.final
         assert final is not None
-        module = _trained(final)
+        module = _trained(final, data.scaling)
         self.classes_ = data.classes
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
@@ -349,14 +374,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if first:
             state = TrainingState(_seed(self.random_state), 0, self.optimizer, None)
         else:
-            state, own = self._state, deepcopy(self.module_)
+            state, own = self._state, deepcopy(_inner(self.module_))
             options |= {"model": lambda *_, **__: own, "model_options": None}
         if state.engine is not None and state.optimizer == options["optimizer"]:
             options["start"] = replace(state.engine, epochs=0)  # every call has an order of its own
         tuned = not first and self.grid is not None
         options["grid"] = [self.configuration_ if tuned else self._base()]
         fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
-        module, before = _trained(fit), {} if first else vars(self).copy()
+        module, before = _trained(fit, data.scaling), {} if first else vars(self).copy()
         self.classes_ = data.classes
         now = TrainingState(state.seed, state.calls + 1, self.optimizer, fit.state)
         self._keep(module, fit, now)
@@ -374,7 +399,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
         """Keep a trained model; what was judged before no longer holds."""
-        self.module_, self._state, self.record_ = module, state, fit.record
+        self.module_, self._state = module, state
+        self.record_ = fit.record | ({"scaled": True} if isinstance(module, Scaled) else {})
         self.configuration_ = dict(fit.configurations[0])
         self.n_iter_ = int(fit.stopped[0, 0])
         kept = fit.epochs <= self.n_iter_
@@ -436,7 +462,17 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             sets, names = target(y, self.classes if named is None else named, whole=not part)
         codes = None if groups is None else group_numbers(groups, x.shape[0])
         data = TrainingData(x, sets, names, rate, groups=codes, evidence=known)
-        return data.weighted(weight, self.class_weight)
+        data = data.weighted(weight, self.class_weight)
+        if not isinstance(self.scale, bool):
+            raise InputError(f"scale is {brief(self.scale)}", "say True or False")
+        own = self.module_ if part and not reset else None
+        if isinstance(own, Scaled):
+            scaling = Scaling(own.mean.numpy(), own.spread.numpy())
+        elif own is None and self.scale:
+            scaling = Scaling.of(data.x)
+        else:
+            return data
+        return data._replace(x=scaling(data.x), scaling=scaling)
 
     def _checked(self, X: Any, *y: Any, reset: bool) -> Any:
         """Bring X to the dtype of the training, as rows of finite numbers."""
@@ -571,7 +607,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         check_is_fitted(self, "module_")
         x, module = self._checked(gather(X, "X")[0], reset=False), self.module_
-        if dense_layers(module) is not None:
+        if dense_layers(_inner(module)) is not None:
             module = deepcopy(module).double()
         if self.device is not None:
             module = deepcopy(module).to(find_device(self.device, "float32"))
@@ -659,6 +695,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Of few rows models differ much: the mean of several errs less, and knows better how much.
         """
         x, n = self._checked(X, reset=False), len(data.sets)
+        x = x if data.scaling is None else data.scaling(x)
         rows = np.arange(x.shape[0]) if rows is None else np.asarray(rows)
         rows = rows if data.rows is None else rows[data.rows]
         groups = together(data.x, data.groups)
@@ -754,7 +791,11 @@ def _check_own(module: Any, shape: tuple[int, ...], k: int) -> None:
         raise InputError(problem, f"return one logit per class, (2, {k})")
 
 
-def _trained(fit: GridFit) -> nn.Module:
+def _inner(module: nn.Module) -> nn.Module:
+    return module.module if isinstance(module, Scaled) else module
+
+
+def _trained(fit: GridFit, scaling: Scaling | None) -> nn.Module:
     """Return the one model of a fit, in the precision it was trained in; raise if it is lost."""
     weights = {name: value[0, 0].clone() for name, value in fit.weights.items()}
     finite = all(bool(torch.isfinite(value).all()) for value in weights.values())
@@ -765,7 +806,7 @@ def _trained(fit: GridFit) -> nn.Module:
         raise InputError(problem, say)
     module = fit.fresh(0)
     module.load_state_dict(weights, assign=True)
-    return module.eval()
+    return (module if scaling is None else Scaled(module, *scaling)).eval()
 
 
 def _stage(tell: Progress | None, name: str) -> Callable[[int, int], None] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from ruleout.datasets.scaling import Scaling
 from ruleout.datasets.tables import Request
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
@@ -33,6 +34,7 @@ class TrainingData(NamedTuple):
     groups: NDArray[np.intp] | None = None
     evidence: Evidence | None = None  # where what was said may be wrong
     rows: NDArray[np.intp] | None = None  # those of X that teach; None: all
+    scaling: Scaling | None = None  # that x has gone through
 
     @property
     def trial(self) -> Trial:

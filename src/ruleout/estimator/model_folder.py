@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors import torch as safetensors
 from torch import Tensor, nn
 
-from ruleout.estimator.classifier import Judged, RuleOutClassifier, TrainingState
+from ruleout.estimator.classifier import Judged, RuleOutClassifier, Scaled, TrainingState
 from ruleout.labels.atomic import atomic_folder, atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.losses import Loss
@@ -287,6 +287,8 @@ def load(
     if not good or prod(shape) != card["features"]:
         _wrong(file, "shape")
     module = _untrained(clf, shape, card["configuration"], file)
+    if card["record"].get("scaled") is True:
+        module = Scaled(module, *(torch.empty(prod(shape), device="meta") for _ in range(2)))
     told = card["weights"]
     if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
         _wrong(file, "weights")
@@ -347,7 +349,7 @@ def _parse(file: Path) -> dict[str, Any]:
 
 
 def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) -> RuleOutClassifier:
-    config, own = dict(card["config"]), card["own_model"]
+    config, own = {"scale": False} | card["config"], card["own_model"]  # which older ones lack
     if set(config) != set(RuleOutClassifier().get_params(deep=False)):
         _wrong(file, "config")
     if own is None and not isinstance(config["model"], str):
