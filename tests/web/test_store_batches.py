@@ -10,14 +10,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from web.made import Make, at, counted, make_items, said
+from web.servers import Server
 
 from ruleout.web import (
     Question,
     RefusedError,
     Reply,
+    Settings,
     Store,
     Turn,
     UnavailableError,
@@ -112,6 +114,43 @@ def test_fifty_turns_take_as_many_statements_as_two(make: Make, gold_rate: float
     few = statements(store, two)
     assert statements(store, rest) == few
     assert len(counted(store)) == 50
+
+
+def _read(plan: dict[str, Any]) -> float:
+    """Return how many rows the busiest step of a plan went through."""
+    rows = sum(plan.get(name, 0) for name in ("Actual Rows", "Rows Removed by Filter"))
+    return max([float(rows * plan["Actual Loops"]), *map(_read, plan.get("Plans", []))])
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_turns_read_no_more_in_a_project_that_has_grown(postgresql: Server, analysed: bool) -> None:
+    """Nor does PostgreSQL compile them, whatever it believes of how much there is."""
+    settings = Settings(classes=tuple("abcdef"))
+    with Store.create(postgresql.database(), settings, make_items(1500)) as store:
+        everyone, engine = people(store, 50), store._database.engine
+        held = taken(store, [wish(user, hold=3) for user in everyone])
+        plans: list[dict[str, Any]] = []
+
+        def explain(_c: object, cursor: Any, sql: str, given: Any, *_: object) -> None:
+            if sql.startswith(("SELECT", "UPDATE")) and "set_config" not in sql:
+                inside = cursor.connection
+                with inside.transaction(force_rollback=True):
+                    inside.execute("SET LOCAL jit_above_cost = 0")
+                    told = inside.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", given)
+                    plans.extend(told.fetchone()[0])
+
+        for turn in range(25):
+            if turn == 24:
+                if analysed:
+                    with store._database.looking() as db:
+                        db.execute(text("ANALYZE"))
+                event.listen(engine, "before_cursor_execute", explain)
+            pairs = zip(everyone, held, strict=True)
+            replies = [wish(u, said("no", h.questions[0].id), 3, turn) for u, h in pairs]
+            held = taken(store, replies)
+    assert len(plans) == 6
+    assert max(_read(plan["Plan"]) for plan in plans) <= 200
+    assert not any("JIT" in plan for plan in plans)
 
 
 def test_an_item_goes_to_one_annotator(make: Make) -> None:

@@ -33,7 +33,9 @@ _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, FairLock] = {}
 _CONNECTIONS = 20  # writers at a time
 _CROSSED = ("40001", "40P01", "55P03")  # PostgreSQL's for transactions in each other's way
-_TURNS = "SELECT set_config('enable_seqscan', 'off', true), set_config('lock_timeout', '5s', true)"
+_OFF = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
+_LOCAL = {**dict.fromkeys(_OFF, "off"), "cpu_tuple_cost": "1", "lock_timeout": "5s"}
+_TURNS = "SELECT " + ", ".join(f"set_config('{k}', '{v}', true)" for k, v in _LOCAL.items())
 #: So that a connection that a firewall forgot is given up after half a minute, not after many.
 _ALIVE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 5,
           "keepalives_count": 3, "tcp_user_timeout": 30_000}  # fmt: skip
@@ -104,7 +106,9 @@ class Database:
         """Look everything in this transaction up by an index, and wait for nobody long.
 
         PostgreSQL keeps plans: one of when a table was small would read all of it for a minute,
-        however large it becomes. And a process that stands still must not hold up everybody.
+        however large it becomes. Its guess of how many questions are open would have it read all
+        questions, bitmaps go through what is long gone, and compiling takes longer than any turn.
+        And a process that stands still must not hold up everybody.
         """
         if not self.file:
             connection.exec_driver_sql(_TURNS)

@@ -111,20 +111,21 @@ _holds = select(_other.c.item).where(
 )  # fmt: skip
 
 #: Whether who was asked a question said something that stands, or holds its round.
-_busy = sa.or_(sa.exists(_said.correlate(questions)), sa.exists(_holds.correlate(questions)))
+# Not EXISTS, for which PostgreSQL would read all answers at once, however few questions there are.
+_busy = sa.or_(*(one.limit(1).correlate(questions).scalar_subquery().is_not(None)
+                 for one in (_said, _holds)))  # fmt: skip
+_of_users = func.coalesce(questions.c.user, -1).in_(_any_of("users"))  # the item's index is better
 
 #: What annotators were asked about items before; `busy` where they need no other question there.
 ASKED = select(questions, _busy.label("busy")).where(
-    questions.c.item.in_(_any_of("items")), questions.c.user.in_(_any_of("users"))
+    questions.c.item.in_(_any_of("items")), _of_users
 )
 
 
 def _rounds(where: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Look for rounds that are new to one of `users`, who are so many `people`, and lock them."""
     busy = select(func.count(questions.c.user.distinct())).where(
-        questions.c.item == slots.c.item,
-        func.coalesce(questions.c.user, -1).in_(_any_of("users")),  # the item's index is better
-        _busy,
+        questions.c.item == slots.c.item, _of_users, _busy
     )
     new = busy.correlate(slots).scalar_subquery() < bindparam("people", type_=sa.Integer)
     return (
@@ -247,7 +248,6 @@ def _hold_arrays() -> sa.Executable:
     places = {"at_item": slots.c.item, "at_round": slots.c.round}
     given = _given(places | {name: slots.c[name] for name in _HELD})
     here = [place == given.c[name] for name, place in places.items()]
-    here.append(slots.c.item == sa.any_(_array("at_item", slots.c.item)))  # else all slots are read
     return sa.update(slots).where(*here).values({name: given.c[name] for name in _HELD})
 
 
