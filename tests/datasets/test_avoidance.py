@@ -151,34 +151,37 @@ def test_check_says_that_plausible_classes_are_avoided_and_what_it_could_see() -
     found = inspect(ro.LabelSets(avoiding(y, near, 2, 0.3, rng)), x)
     assert found["plausible classes"].level == "warning"
     assert "what looks plausible is avoided" in found["plausible classes"].message
-    assert found.assumption.level == "warning"
-    assert "what looks plausible is avoided" in found.assumption.message
+    assert found.assumption().level == "warning"
+    assert "what looks plausible is avoided" in found.assumption().message
     good = inspect(ro.LabelSets(avoiding(y, near, 2, 1.0, rng)), x)
     assert "it would have shown in 9 of 10 cases" in good["plausible classes"].message
-    assert good.assumption.level == "fine"
+    assert good.assumption().level == "fine"
     few = inspect(ro.LabelSets(avoiding(y[:50], near[:50], 2, 1.0, rng)), x[:50])
     assert "too few to notice" in few["plausible classes"].message
 
 
 def test_an_assumption_that_nothing_tests_is_called_untested() -> None:
     single = ro.draw(np.arange(300) % 5, 5, law=1, seed=0)
-    assert inspect(single).assumption == Finding(
+    assert inspect(single).assumption() == Finding(
         "note",
         "assumption",
         "An accuracy estimated from sets assumes that they are drawn at random, which cannot be "
         "tested here, and that none is wrong, which only true labels can show.",
         {"p": pytest.approx(1.0, abs=1.0), "why": []},
     )
-    assert Findings(()).assumption.level == "note"
+    assert Findings(()).assumption().level == "note"
 
 
 def test_true_labels_reject_sets_that_are_wrong() -> None:
     y = np.arange(300) % 5
     mask = ro.draw(y, 5, seed=0).excluded
     mask[0], mask[0, y[0]] = False, True
-    found = inspect(ro.LabelSets(mask), labels=y).assumption
+    found = inspect(ro.LabelSets(mask), labels=y).assumption()
     assert found.level == "warning"
     assert found.numbers["why"] == ["some rows rule out their true class"]
+    expecting = inspect(ro.LabelSets(mask), labels=y).assumption(mistakes=True)
+    assert expecting.level == "fine"
+    assert "and that as many are wrong as was said." in expecting.message
 
 
 def test_copies_of_rows_tell_nothing_more() -> None:

@@ -41,7 +41,7 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
         names = ("sha256", "shape", "features", "classes", "notes")
         told = {name: getattr(table, name) for name in names}
         about = {"source": str(table.source), "rows": rows, "findings": found.to_dicts()}
-        about["assumption"] = asdict(found.assumption)
+        about["assumption"] = asdict(found.assumption())
         typer.echo(json.dumps(about | told))
     else:
         _print(table, rows, found)
@@ -64,4 +64,4 @@ def _print(table: Table, rows: int, found: Findings) -> None:
     verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."
     usable = "The data can be used." if table.x.size else "There are no features to train on."
     console.print(f"{usable} {verdict}", highlight=False)
-    console.print(found.assumption.message, highlight=False)
+    console.print(found.assumption().message, highlight=False)

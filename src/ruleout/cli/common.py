@@ -114,10 +114,12 @@ def assumed(target: Any, x: Any) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
     from ruleout.datasets import inspect
     from ruleout.estimator.inputs import per_row
-    from ruleout.labels import LabelSets
+    from ruleout.labels import Evidence, LabelSets
 
     sets, _ = per_row(target, len(x))
-    return inspect(sets, x).assumption if isinstance(sets, LabelSets) else None
+    if not isinstance(sets, LabelSets):
+        return None
+    return inspect(sets, x).assumption(mistakes=isinstance(target, Evidence))
 
 
 @contextmanager

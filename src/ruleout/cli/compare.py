@@ -15,6 +15,7 @@ from ruleout.cli import shared_options as options
 from ruleout.cli.common import (
     Source,
     as_notes,
+    assumed,
     check_folder,
     expecting,
     friendly,
@@ -99,7 +100,6 @@ def _share(text: str) -> Any:
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
     from ruleout.comparison import compare as run
-    from ruleout.datasets import inspect
     from ruleout.methods import PAPER
     from ruleout.selection import split
     from ruleout.training import Trial
@@ -123,9 +123,9 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         x, rows = x[train], replace(rows.part(train), rows=None)
     with as_notes(), overall() as progress:
         found = run(x, rows, progress=progress, **told)
-    assumed = inspect(rows.sets, x).assumption
-    doubt = assumed.level == "warning"
-    method = replace(found.method, assumption=assumed.message, rejected=doubt)
+    about = assumed(rows.evidence or rows.sets, x)
+    assert about is not None  # of sets there always is one
+    method = replace(found.method, assumption=about.message, rejected=about.level == "warning")
     return replace(found, method=method)
 
 

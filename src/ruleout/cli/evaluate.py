@@ -14,8 +14,7 @@ from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, tell
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Table
-    from ruleout.datasets.data_checks import Inspection
+    from ruleout.datasets import Finding, Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
 
@@ -65,12 +64,14 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             seen = seen or Inspection(table.sets.classes)
             seen.add(table.sets, table.x, table.labels, probabilities.argmax(1))
     found = {name: score.result() for name, score in scores.items()}
-    return found if seen is None else found | {"sets": _assumed(found["sets"], seen)}
+    if seen is not None:
+        mistakes = table.evidence is not None
+        found["sets"] = _assumed(found["sets"], seen.findings().assumption(mistakes=mistakes))
+    return found
 
 
-def _assumed(found: dict[str, Any], seen: Inspection) -> dict[str, Any]:
+def _assumed(found: dict[str, Any], told: Finding) -> dict[str, Any]:
     """Say beside what sets tell what that assumes; an accuracy that means nothing is left out."""
-    told = seen.findings().assumption
     if told.level != "warning":
         return found | {"assumption": told.message}
     return found | {"accuracy": None, "why": told.message}
@@ -92,7 +93,7 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
         found["answers"] = SetScores().add(probabilities, *answers).result()
         seen = Inspection(answers[0].classes)
         seen.add(answers[0], items.table.x, predicted=probabilities.argmax(1))
-        found["answers"] = _assumed(found["answers"], seen)
+        found["answers"] = _assumed(found["answers"], seen.findings().assumption())
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell(["these answers also trained the model, so what they say of it is too good"])
     if not found:

@@ -112,14 +112,15 @@ class Findings:
         """The findings that are worth fixing."""
         return tuple(item for item in self.items if item.level == "warning")
 
-    @property
-    def assumption(self) -> Finding:
-        """What an accuracy estimated from the sets assumes, and what tests say of it.
+    def assumption(self, *, mistakes: bool = False) -> Finding:
+        """Say what an accuracy estimated from the sets assumes, and what tests say of it.
 
         Level ``warning``: there is no such accuracy, since a test rejects that sets are drawn at
-        random, or true labels show that some are wrong. ``note``: too little can be tested.
+        random, or true labels show that some are wrong. ``note``: too little can be tested. With
+        `mistakes` the estimate expects wrong sets, at a rate that was given.
         """
         tests = [one for one in self.items if one.name in _REASONS and "p" in one.numbers]
+        tests = [one for one in tests if not mistakes or one.name != "true class"]
         wrong = [_REASONS[one.name] for one in tests if one.level == "warning"]
         p = [one.numbers["p"] for one in tests]
         level: Level = "warning" if wrong else "fine" if len(p) > 1 else "note"
@@ -129,10 +130,14 @@ class Findings:
         )
         if not wrong:
             tested = f"which {len(p)} tests do not reject (smallest p = {min(p, default=1):.3f})"
+            right = "that none is wrong, which only true labels can show"
+            if mistakes:
+                right = "that as many are wrong as was said"
+            elif "true class" in self:
+                right = "that none is wrong, which true labels confirm"
             message = (
                 "An accuracy estimated from sets assumes that they are drawn at random, "
-                f"{tested if level == 'fine' else 'which cannot be tested here'}, and that none "
-                f"is wrong, which {'true labels confirm' if 'true class' in self else _UNSEEN}."
+                f"{tested if level == 'fine' else 'which cannot be tested here'}, and {right}."
             )
         return Finding(level, "assumption", message, {"p": min(p, default=None), "why": wrong})
 
@@ -141,7 +146,6 @@ class Findings:
         return [asdict(item) for item in self.items]
 
 
-_UNSEEN = "only true labels can show"
 #: Tests of what an accuracy from sets assumes, and what it means that one fails.
 _REASONS = {
     "class shares": "a class is ruled out more often than any share of it allows",
