@@ -150,7 +150,7 @@ def test_check_says_that_plausible_classes_are_avoided_and_what_it_could_see() -
     x, y, near = points(1500, 10, rng)
     found = inspect(ro.LabelSets(avoiding(y, near, 2, 0.3, rng)), x)
     assert found["plausible classes"].level == "warning"
-    assert "what looks plausible is avoided" in found["plausible classes"].message
+    assert "people avoid ruling it out" in found["plausible classes"].message
     assert found.assumption().level == "warning"
     assert "what looks plausible is avoided" in found.assumption().message
     good = inspect(ro.LabelSets(avoiding(y, near, 2, 1.0, rng)), x)

@@ -235,6 +235,24 @@ def test_rows_that_rule_out_the_truth_are_counted() -> None:
     )
 
 
+def test_mistakes_that_depend_on_the_class_are_found() -> None:
+    """As a chi-square test of a table of two rows has it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=2000)
+    p = []
+    for often in ([0.1, 0.1, 0.1, 0.1], [0.05, 0.1, 0.05, 0.3]):
+        wrong = rng.random(2000) < np.take(often, y)
+        listed = np.where(wrong, y, (y + rng.integers(1, 4, size=2000)) % 4)
+        found = inspect(ro.LabelSets.from_single(listed, 4), labels=y)["mistakes"]
+        table = [np.bincount(y[part], minlength=4) for part in (wrong, ~wrong)]
+        wanted = stats.chi2_contingency(table, correction=False)
+        assert found.numbers["p"] == pytest.approx(wanted.pvalue)
+        p.append(found)
+    assert [one.level for one in p] == ["fine", "warning"]
+    assert p[1].message.startswith("Mistakes depend on the class (p < 0.001): of the rows of 3, ")
+    assert "mistakes" not in inspect(ro.draw(y, 4, seed=0), labels=y)
+
+
 def test_bad_rows_of_a_text_file_are_named_by_their_lines(tmp_path: Path) -> None:
     """As the errors of the same command name them."""
     file = tmp_path / "a.csv"

@@ -59,7 +59,7 @@ Matrix = NDArray[np.float64]
 WRONG = 1e-3  # p-values below this are warnings, and are shown as "p < 0.001"
 LIKELY = 0.01  # a law fits from here on
 MANY = 1000  # classes up to which pairs and sizes are tested
-_EXCESS = 4.0  # standard deviations above what ruled-out classes allow
+_EXCESS = 3.0902  # standard deviations above what ruled-out classes allow: p < 0.001
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
 _MILD = 0.3  # an avoidance that is worth telling of
 _NAMED = 5  # rows that a message names
@@ -155,6 +155,7 @@ _REASONS = {
     "predictions": "predictions are ruled out more often than the worst could be",
     "wrong classes": "given the truth, some wrong classes are preferred",
     "true class": "some rows rule out their true class",
+    "mistakes": "mistakes depend on the true class",
 }
 
 
@@ -222,7 +223,7 @@ class Inspection:
         self._truth = np.zeros((wide + 3, wide))  # the same of each true class, and its rows
         self._earned = np.zeros(2)  # by predictions, and its variance if all are wrong
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
-        self._wrongs = 0
+        self._mistakes = np.zeros((2, k))  # of each true class: how many, and of how many rows
         self._features: _Features | None = None
 
     def add(
@@ -247,7 +248,7 @@ class Inspection:
             wrong = held >> (truth % 8).astype(np.uint8) & 1 == 1
             first = (start + np.flatnonzero(wrong)).tolist()
             self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
-            self._wrongs += len(first)
+            self._mistakes += [np.bincount(one, minlength=k) for one in (truth[wrong], truth)]
             if k <= MANY:
                 good = np.flatnonzero(~wrong & (sets.sizes > 0))
                 self._truth += count_by_truth(sets[good], truth[good])
@@ -271,7 +272,8 @@ class Inspection:
         n, seen = int(self._sizes.sum()), self._features
         found = [*_sets(some, self._sizes, self._counts)]
         if self._wrong is not None:
-            found += _truth(self._truth, n, self._wrong, self._wrongs, file)
+            found += _truth(self._truth, self._mistakes, self._wrong, file)
+            found += _mistakes(self._mistakes, self.classes)
         found += _predictions(self._earned)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
@@ -354,11 +356,11 @@ def _shown_p(p: float) -> str:
     return f"p = {p:.3f}" if p >= WRONG else "p < 0.001"
 
 
-def _tested(name: str, test: Test, fine: str, wrong: str) -> Finding:
+def _tested(name: str, test: Test | dict[str, Any], fine: str, wrong: str) -> Finding:
     """Say what a test found; ``{p}`` in the sentences is its p-value."""
-    numbers = {"p": test.p, "statistic": test.statistic, "freedom": test.freedom}
-    good = test.p >= WRONG
-    message = (fine if good else wrong).format(p=_shown_p(test.p))
+    numbers = {"p": test.p, **asdict(test)} if isinstance(test, Test) else test
+    good = numbers["p"] >= WRONG
+    message = (fine if good else wrong).format(p=_shown_p(numbers["p"]))
     return Finding("fine" if good else "warning", name, message, numbers)
 
 
@@ -550,9 +552,10 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
 
 
 def _truth(
-    table: Matrix, n: int, first: list[int], many: int, file: Path | None
+    table: Matrix, mistakes: Matrix, first: list[int], file: Path | None
 ) -> Iterator[Finding]:
     """Name the rows that rule out the truth; test the choice among the wrong classes."""
+    many, n = mistakes.sum(1).astype(int).tolist()
     numbers = {"rows": many, "rate": many / max(n, 1), "first": first[:_NAMED]}
     if not many:
         yield Finding("fine", "true class", "No row rules out its true class.", numbers)
@@ -569,6 +572,27 @@ def _truth(
             "Given the truth, some wrong classes are ruled out more often than others ({p}): "
             "approaches assume that they are not.",
         )
+
+
+def _mistakes(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]:
+    """Test whether rows of all classes are wrong equally often."""
+    wrong, rows = counts
+    rate = wrong.sum() / max(rows.sum(), 1)
+    use = np.flatnonzero(rows * min(rate, 1 - rate) >= EXPECTED)
+    if len(use) < 2:
+        return
+    expected = rows[use] * wrong[use].sum() / rows[use].sum()
+    variance = expected * (1 - expected / rows[use])
+    rates = wrong[use] / rows[use]
+    most = int(np.argmax(rates))
+    name = brief(names[use[most]]).replace("{", "{{").replace("}", "}}")
+    yield _tested(
+        "mistakes",
+        Test(float(((wrong[use] - expected) ** 2 / variance).sum()), len(use) - 1),
+        "Rows of all classes rule out their true class about as often ({p}).",
+        f"Mistakes depend on the class ({{p}}): of the rows of {name}, {_percent(rates[most])} "
+        "rule it out.",
+    )
 
 
 # ---------------------------------------------------------------------- the features
@@ -588,15 +612,13 @@ def _predictions(earned: Vector) -> Iterator[Finding]:
     """Ask whether predictions earn less than nothing, as even the worst do only by chance."""
     from scipy.special import ndtr
 
-    if earned[1] == 0:  # nothing was predicted, or all sets are ordinary labels
-        return
-    p = float(ndtr(earned[0] / np.sqrt(earned[1])))
-    message = "Predictions are ruled out no more often than sets chosen at random allow ({p})."
-    level: Level = "fine"
-    if p < WRONG:
-        message = "Predictions are ruled out more often than if all of them were wrong ({p})."
-        level = "warning"
-    yield Finding(level, "predictions", message.format(p=_shown_p(p)), {"p": p})
+    if earned[1]:  # else nothing was predicted, or all sets are ordinary labels
+        yield _tested(
+            "predictions",
+            {"p": float(ndtr(earned[0] / np.sqrt(earned[1])))},
+            "Predictions are ruled out no more often than sets chosen at random allow ({p}).",
+            "Predictions are ruled out more often than if all of them were wrong ({p}).",
+        )
 
 
 def _meaning(
@@ -647,27 +669,22 @@ def _meaning(
 
 
 def _plausible(found: Avoidance, k: int) -> Finding:
-    """Say whether what the features make plausible is avoided."""
-    numbers, shown = found._asdict(), _shown_p(found.p)
-    rank = (
+    """Say whether what the features make plausible is avoided, and what would have shown."""
+    seen = (
         f"Ruled-out classes rank {found.mean:.2f} of {k} on average by how plausible the features "
-        f"make them; sets chosen at random allow up to {k / 2 + 1:.2f} ({shown})"
+        f"make them; sets chosen at random allow up to {k / 2 + 1:.2f} ({{p}})"
     )
-    if found.p < WRONG:
-        if found.pairs > found.ranks:
-            rank = (
-                "What the features make plausible is spared together more often than sets chosen "
-                f"at random would have it ({shown})"
-            )
-        wrong = "what looks plausible is avoided, which every approach here assumes away"
-        return Finding("warning", "plausible classes", f"{rank}: {wrong}.", numbers)
-    power = "The rows are too few to notice a mild avoidance of what looks plausible"
-    if found.shows >= _MILD:
-        power = (
-            f"Had the second and third been ruled out {found.shows:.2f} times as often as the "
-            "others, it would have shown in 9 of 10 cases"
-        )
-    return Finding("fine", "plausible classes", f"{rank}. {power}.", numbers)
+    power = (
+        f"Had the second and third been ruled out {found.shows:.2f} times as often as the others, "
+        "it would have shown in 9 of 10 cases."
+    )
+    if found.shows < _MILD:
+        power = "The rows are too few to notice a mild avoidance of what looks plausible."
+    fine = f"{seen}. {power}"
+    if found.pairs > found.ranks:
+        seen = "What looks plausible is spared together more often than chance has it ({p})"
+    wrong = f"{seen}: people avoid ruling it out, which every approach here assumes away."
+    return _tested("plausible classes", found._asdict(), fine, wrong)
 
 
 def _constant(seen: _Features, n: int, features: Sequence[str]) -> Iterator[Finding]:
