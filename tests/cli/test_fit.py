@@ -91,7 +91,8 @@ def write_sizes(file: Path) -> Path:
 
 
 SIZES = (
-    "Columns differ in size: 'large' holds values of about 9900, and 'small' varies by about 0.0014"
+    "Columns differ in size, from each other or from 1: 'large' holds values of about 9900, and "
+    "'small' varies by about 0.0014"
 )
 
 

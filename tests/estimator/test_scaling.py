@@ -76,7 +76,8 @@ def test_columns_are_apart_from_a_hundred_times_on(columns: list[float], apart: 
 def test_the_worst_columns_are_named() -> None:
     problem = Scaling.of(made()[0]).problem([f"c{i}" for i in range(8)])
     assert problem == (
-        "Columns differ in size: 'c7' holds values of about 30000, and 'c0' varies by about 0.00013"
+        "Columns differ in size, from each other or from 1: 'c7' holds values of about 30000, and "
+        "'c0' varies by about 0.00013"
     )
 
 
@@ -169,9 +170,7 @@ def test_resolve_knows_the_rows_that_trained_a_scaled_model() -> None:
     """They are named by others of its kind, trained on scaled columns as it was."""
     x, y, sets = made()
     clf = classifier(scale=True).fit(x, sets)
-    known, crossed, alone = (
-        clf.resolve(x, sets, **told) for told in ({}, {"cross": True}, {"cross": False})
-    )
+    known, crossed, alone = (clf.resolve(x, sets, cross=cross) for cross in (None, True, False))
     assert np.array_equal(known.probability, crossed.probability)
     assert not np.array_equal(known.probability, alone.probability)
     assert (known.labels == y).mean() > 0.85

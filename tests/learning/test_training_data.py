@@ -16,10 +16,11 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 import ruleout as ro
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
-from ruleout.learning import read_lesson, read_review
+from ruleout.learning import planning, read_lesson, read_review
 from ruleout.learning.training_data import _aligned
 from ruleout.web.entities import Item, Reply
 from ruleout.web.error_rates import error_rates, weights
+from ruleout.web.importing import Earlier
 from ruleout.web.project import Project
 
 N = 24
@@ -107,6 +108,52 @@ def test_gold_questions_weigh_the_rows_and_are_no_rows(images: Any) -> None:
     assert found.weight is not None
     assert np.allclose(found.weight, wanted)
     assert any("answers to gold questions" in note for note in found.notes)
+
+
+@pytest.fixture(scope="module")
+def gold(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Items of known class that everybody answers about: by import, and before it was known."""
+    place = tmp_path_factory.mktemp("gold")
+    x, y = digits(140)
+    source = write_rows(place / "rows.csv", x)
+    project, truth = make(place / "project", source, y, gold=6, gold_rate=0.3, rounds=1)
+    annotate(project, truth, people=2)
+    others = {name: tuple({*range(10)} - {code, (code + 1) % 10}) for name, code in truth.items()}
+    told: Any = {"annotator": "Zoe"}
+    given = [Earlier(item=one, kind="no", proposed=out, **told) for one, out in others.items()]
+    more = [Earlier(item=one, kind="excluded", excluded=out, **told) for one, out in others.items()]
+    project.store.bring([*given, *more])
+    late = [item for _, item in project.store.items()][:20]
+    now = (replace(item, gold=truth[item.name]) for item in late)
+    project.store.grow(project.store.settings, now)
+    known = {item.name for _, item in project.store.items() if item.gold is not None}
+    assert len(known) == 26
+    yield project, known
+    project.close()
+
+
+@pytest.mark.parametrize("how", ["intersection", "answers", "no"])
+def test_what_is_known_never_trains(gold: Any, how: Any) -> None:
+    project, known = gold
+    found = read_lesson(project, how)
+    assert known & {*project.store.answer_log().known("intersection").items} == known
+    assert len(found.table) == 140 - len(known)
+    assert not known & {*(found.table.row_names or ())}
+
+
+def test_what_is_known_never_plans(gold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, known = gold
+    review, seen = read_review(project), set[str]()
+    names = review.table.row_names or ()
+
+    def noting(_: Table, trial: Any, *__: Any) -> tuple[float, float]:
+        seen.update(names[row] for row in trial.rows)
+        return 0.5, 0.1
+
+    monkeypatch.setattr(planning, "_crossed", noting)
+    planning.measure_curve(review)
+    assert len(seen) >= 110
+    assert not known & seen
 
 
 def test_without_gold_questions_all_rows_weigh_alike(texts: Any, tmp_path: Path) -> None:

@@ -55,6 +55,6 @@ class Scaling(NamedTuple):
             for one in (size[large], self.spread[small])
         ]
         return (
-            f"Columns differ in size: {brief(features[large])} holds values of about {told[0]}, "
-            f"and {brief(features[small])} varies by about {told[1]}"
+            f"Columns differ in size, from each other or from 1: {brief(features[large])} holds "
+            f"values of about {told[0]}, and {brief(features[small])} varies by about {told[1]}"
         )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ruleout.datasets.scaling import Scaling
 from ruleout.labels.errors import InputError
 
 if TYPE_CHECKING:
@@ -182,18 +183,22 @@ def measure_curve(
     from ruleout.training import Trial  # late, as below: the study is read without PyTorch
 
     asked, sets, rates = review.answers.per_item()
+    fresh = review.gold[asked] < 0  # items of known class never train
+    asked, sets, rates = asked[fresh], sets[fresh], rates[fresh]
     if len(asked) < LEAST:
         raise InputError(
             f"{len(asked)} items have answers to random sets, too few to measure on",
             f"plan again after {LEAST}, or leave the project out for what the study found",
         )
-    order = np.random.default_rng(seed).permutation(len(asked))
+    table, order = review.table, np.random.default_rng(seed).permutation(len(asked))
+    if table.features and (scaling := Scaling.of(table.x)).problem(table.features):
+        table = replace(table, x=scaling(table.x))  # as fit does
     questions = np.bincount(review.answers.items)[asked]
     found = []
     for place, share in enumerate(SHARES):
         some = order[: round(share * len(order)) // FOLDS * FOLDS]
         known = Trial(sets[some], asked[some], rate=rates[some])
-        accuracy, error = _crossed(review.table, known, model, seed)
+        accuracy, error = _crossed(table, known, model, seed)
         found.append(Point(float(questions[some].sum() * (1 - 1 / FOLDS)), accuracy, error))
         if progress is not None:
             progress(place + 1, len(SHARES))
