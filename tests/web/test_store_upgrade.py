@@ -73,7 +73,7 @@ def test_the_tables_are_then_what_the_code_expects(url: str) -> None:
     with Store.open(url) as store, store._database.reading() as db:
         context = MigrationContext.configure(db, opts={"version_table": TABLE})
         assert compare_metadata(context, METADATA) == []
-        assert revision(db) == "0004"
+        assert revision(db) == "0005"
         names = {one["name"] for one in inspect(db).get_indexes("slots")}
         checks = {one["name"] for one in inspect(db).get_check_constraints("slots")}
     assert names >= {index.name for index in METADATA.tables["slots"].indexes}

@@ -142,33 +142,23 @@ _free = slots.c.question.is_(None)
 _expired = sa.and_(slots.c.question.is_not(None), slots.c.answer.is_(None), slots.c.expires <= _now)
 FREE, EXPIRED = _rounds(_free), _rounds(_expired)
 
-_latest = select(_mine.c.received).where(_mine.c.user == users.c.id)
-_latest = _latest.order_by(_mine.c.number.desc()).limit(1).correlate(users)
 
-#: When each annotator sent something last.
-LAST_SIGNS = select(users.c.id.label("user"), _latest.scalar_subquery().label("at")).where(
-    users.c.id.in_(_any_of("users"))
-)
-LAST_QUESTIONS = (
-    select(questions.c.user, func.max(questions.c.id).label("last"))
-    .where(questions.c.user.in_(_any_of("users")))
-    .group_by(questions.c.user)
-)
-_gold_before = select(questions.c.id).where(
-    questions.c.item == items.c.id, questions.c.user == users.c.id, _busy
-)
-_gold_item = (
-    select(items.c.id)
-    .where(items.c.gold.is_not(None), ~sa.exists(_gold_before.correlate(items, users)))
-    .order_by(items.c.place)
-    .limit(1)
-    .correlate(users)
-)
+def _of_each(name: str, found: sa.Select[Any]) -> sa.Select[Any]:
+    """Return the first that is found for each of `users`, or NULL."""
+    first = found.limit(1).correlate(users).scalar_subquery().label(name)
+    return select(users.c.id.label("user"), first).where(users.c.id.in_(_any_of("users")))
 
-#: The first gold item that is new to each annotator.
-GOLD_ITEMS = select(users.c.id.label("user"), _gold_item.scalar_subquery().label("item")).where(
-    users.c.id.in_(_any_of("users"))
-)
+
+_signs = select(answers.c.received).where(answers.c.user == users.c.id)
+_theirs = select(questions.c.id).where(questions.c.user == users.c.id)
+_before = _theirs.where(questions.c.item == items.c.id, _busy).correlate(items, users)
+_gold = select(items.c.id).where(items.c.gold.is_not(None), ~sa.exists(_before))
+
+#: When each annotator sent something last, what they were asked last, and the first gold item that
+#: is new to them.
+LAST_SIGNS = _of_each("at", _signs.order_by(answers.c.number.desc()))
+LAST_QUESTIONS = _of_each("last", _theirs.order_by(questions.c.id.desc()))
+GOLD_ITEMS = _of_each("item", _gold.order_by(items.c.place))
 _of_items = slots.c.item.in_(_any_of("items"))
 GOLD_ROUNDS = (
     select(slots)

@@ -132,6 +132,7 @@ items = Table(
     Column("gold", Integer), Column("place", Integer, nullable=False, unique=True),
     Column("position", Integer),
 )  # fmt: skip
+_partial("ix_items_gold", items.c.gold.is_not(None), items.c.place)
 
 #: What was asked of whom.
 questions = Table(

@@ -398,10 +398,10 @@ class _Gold:
     def __init__(self, wave: _Wave, wanting: Sequence[_Seat]) -> None:
         rows = wave._rows
         users, now = [seat.user for seat in wanting], max(seat.now for seat in wanting)
-        last = {row.user: row.last for row in rows(queries.LAST_QUESTIONS, users=users)}
+        last = {row.user: row.last or 0 for row in rows(queries.LAST_QUESTIONS, users=users)}
         due = [
             seat.user for seat in wanting if not seat.no_gold
-            and wave._proposer.is_gold(seat.user, last.get(seat.user, 0))
+            and wave._proposer.is_gold(seat.user, last[seat.user])
         ]  # fmt: skip
         found = rows(queries.GOLD_ITEMS, users=due)
         self._item = {row.user: row.item for row in found if row.item is not None}
