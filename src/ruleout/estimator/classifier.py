@@ -154,7 +154,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         most rows, the others choose one by `criterion` *from their sets alone*, and the choice is
         trained on all rows.
     criterion
-        ``"accuracy"`` (unbiased), ``"consistency"``, ``"risk"``, or what
+        ``"accuracy"``, ``"consistency"``, ``"risk"``, or what
         :func:`ruleout.criterion` returns.
     rule
         ``"best"`` or ``"one-standard-error"``; see :func:`ruleout.selection.choose`.
@@ -632,7 +632,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return np.asarray(logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; of sets its unbiased estimate, which needs no true label.
+        """Return the accuracy; of sets its estimate, if they are random and none is wrong.
 
         `y` is one label per row, or what was ruled out: label sets, a table of 0 and 1, or answers.
         """

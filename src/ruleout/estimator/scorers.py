@@ -108,7 +108,7 @@ class SetScores:
         return self
 
     def result(self) -> dict[str, Any]:
-        """Return ``accuracy`` (unbiased), ``consistency``, with standard errors, and ``rows``."""
+        """Return ``accuracy``, ``consistency``, with standard errors, and ``rows``."""
         found = {name: _mean_and_error(times) for name, times in self._times.items()}
         if self._judged is not None:
             estimate, low, high = self._judged
