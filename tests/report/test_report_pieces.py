@@ -9,6 +9,8 @@ import pytest
 
 from ruleout.report import (
     CellTable,
+    Curves,
+    Histogram,
     Line,
     Matrix,
     Note,
@@ -20,8 +22,8 @@ from ruleout.report import (
     number_format,
     svg,
 )
-from ruleout.report.charts import Bar, dot_chart, dot_row, heat
-from ruleout.report.curves import end_of, last_of, swatch, thinned
+from ruleout.report.charts import heat
+from ruleout.report.curves import end_of, last_of, thinned
 from ruleout.report.page import fill, view
 from ruleout.report.table_views import cell_view, score_csv, score_view
 from ruleout.report.table_writers import (
@@ -93,19 +95,19 @@ def test_a_mean_with_its_standard_deviation() -> None:
     assert value(None, 0.1) == "–"
 
 
-def test_an_element_escapes_its_text_and_leaves_out_none() -> None:
-    text = svg.tag("text", "a < b", x=1.25, text_anchor="end")
-    assert text == '<text x="1.2" text-anchor="end">a &lt; b</text>'
-    assert svg.tag("path", d="M0 0", class_=None) == '<path d="M0 0"/>'
+def test_a_template_escapes_texts_and_writes_numbers_as_pixels() -> None:
     assert svg.clean("a\x00b") == "a\ufffdb"
     assert fill("note.html", part=Note("a < b")).strip() == '<p class="note">a &lt; b</p>'
+    assert [svg.short(each) for each in (1.25, 3.0, -0.01, 7)] == ["1.2", "3", "0", "7"]
 
 
 def test_a_chart_says_what_it_shows() -> None:
-    assert svg.chart("c1", "Sizes", "3 bars", 10, [], left=28) == (
-        '<svg class="chart left3 right0" height="10" role="img" aria-labelledby="c1-t c1-d">'
-        '<title id="c1-t">Sizes</title><desc id="c1-d">3 bars</desc></svg>'
+    picture = str(view(Histogram("Sizes < 3", [1, 2, 3]), "c1", {}))
+    assert (
+        '<svg class="chart left3 right1" height="320" role="img" aria-labelledby="c1-t c1-d">'
+        in (picture)
     )
+    assert '<title id="c1-t">Sizes &lt; 3</title><desc id="c1-d">3 bars, ' in picture
 
 
 def test_a_missing_point_interrupts_a_path() -> None:
@@ -140,15 +142,19 @@ def test_corners_are_kept_when_points_are_thinned() -> None:
 
 
 def test_a_swatch_has_colour_and_dashes() -> None:
-    assert swatch(2, "7 3") == (
+    lines = [Line(name, [1, 2], [0, 1], family="family") for name in "ab"]
+    assert (
         '<svg class="swatch c2" viewBox="0 0 24 8" aria-hidden="true"><path d="M1 4H23" '
         'stroke-dasharray="7 3"/></svg>'
-    )
+    ) in view(Curves("", lines), "p1", {"family": 2})
 
 
 def test_dots_are_drawn_where_a_mean_is_known() -> None:
-    assert dot_chart([Bar("ours", 0.9, 0.01, [0.89, 0.91], 0)]).count("<circle") == 1
-    assert "circle" not in dot_row(Bar("", None, 0.1, [], 0), (0, 1))
+    def dots(*scores: Score) -> int:
+        return view(ScoreTable("", scores), "p1", {}).count("<circle")
+
+    assert dots(Score("a", 0.9, 0.01, trials=[0.89, 0.91])) == 1
+    assert dots(Score("a", None, 0.1)) == 0
 
 
 def test_bins_outside_are_counted() -> None:

@@ -1,16 +1,15 @@
 """Learning curves with bands and names at their ends, and what their legend says."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ruleout.report import svg
-from ruleout.report.number_format import labels, number, percent, values
+from ruleout.report.number_format import number, percent, values
 from ruleout.report.parts import Curves, Line
-from ruleout.report.svg import NARROW, STRETCH, Scale, clip, tag, ticks
+from ruleout.report.svg import STRETCH, Scale, clip
 
 COLOURS = 8  # the style sheet has as many: c0 … c7
 _DASHES = (None, "7 3", "2 3", "10 3 2 3", "4 2", "12 3 2 3 2 3")
@@ -40,11 +39,6 @@ def style_of(chart: Curves, place: int, colours: Mapping[str, int]) -> tuple[int
     if family:
         return colours.get(family, 0) % COLOURS, _DASHES[earlier % len(_DASHES)]
     return earlier % COLOURS, _DASHES[earlier // COLOURS % len(_DASHES)]
-
-
-def swatch(colour: int, dash: str | None) -> Markup:
-    stroke = tag("path", d="M1 4H23", stroke_dasharray=dash)
-    return tag("svg", stroke, class_=f"swatch c{colour}", viewBox="0 0 24 8", aria_hidden="true")
 
 
 def thinned(x: NDArray[np.float64], y: NDArray[np.float64], error: float) -> NDArray[np.intp]:
@@ -92,17 +86,7 @@ def _followed(
     return [int(run[place]) for place in sorted(keep)]
 
 
-@dataclass(frozen=True)
-class _Plot:
-    x: Scale
-    y: Scale
-    unit: str
-    key: str
-    still: bool  # no legend beside it, and no script moves its names
-    room: float  # for the names on the right
-
-
-def curves(
+def curve_view(
     part: Curves,
     *,
     key: str,
@@ -110,34 +94,35 @@ def curves(
     colours: Mapping[str, int],
     on: Collection[str],
     still: bool = False,
-) -> Markup:
-    """Draw every line; those named in `on` in colour, with their names where they end.
+) -> dict[str, Any]:
+    """Lay every line out; those named in `on` are in colour, with their names where they end.
 
-    `key` makes ids unique on the page, and with the place of a line ties it to the legend.
+    `key` makes ids unique on the page, and with the place of a line ties it to the legend. Where
+    the chart is `still`, there is no legend beside it, and no script moves its names.
     """
     low, high = svg.reach(values(part.y_range)) if part.y_range else _reach(part)
-    rows = ticks(low, high, 6 if height > 280 else 5)
-    named = list(zip(rows, labels(rows, part.unit), strict=True))
-    left = svg.gutter(named)
     room = min(_ROOM, max([0.0, *(svg.width_of(clip(line.name, _ROOM)) for line in part.lines)]))
     first, last = svg.reach(*(values(line.x) for line in part.lines))
-    y = Scale(low, high, height - _FOOT, _TOP)
-    plot = _Plot(Scale(first, last, 0, 100), y, part.unit, key, still, room)
-    steps = ticks(first, last, 8)
-    below = list(zip(steps, labels(steps), strict=True))
-    parts = [
-        svg.across(y, named),
-        svg.along(plot.x, below, y.start, part.x_label, narrow=NARROW - room),
-        tag("text", clip(part.y_label, 330), x=-left, y=14, class_="name"),
-        *_lines(part, plot, colours, on),
-    ]
-    ends = None if still else f"{_GAP} {y.end:g} {y.start:g}"  # the script moves names likewise
+    x, y = Scale(first, last, 0, 100), Scale(low, high, height - _FOOT, _TOP)
     about = f"{len(part.lines)} lines over {part.x_label}; their last values are listed below."
     if still:
         told = [f"{line.name} ends at {last_of(line, part.unit)}" for line in part.lines]
         about = f"Over {part.x_label}: {', '.join(told)}."
-    right = room + 20
-    return svg.chart(key, part.title, about, height, parts, left=left, right=right, data_ends=ends)
+    return {
+        "part": part,
+        "key": key,
+        "height": height,
+        "still": still,
+        "x": x,
+        "y": y,
+        "about": about,
+        "room": room,
+        "gap": _GAP,
+        "far": _FAR,  # the script has both, too
+        "rows": svg.marks(low, high, 6 if height > 280 else 5, part.unit),
+        "below": svg.marks(first, last, 8),
+        "lines": _lines(part, x, y, colours, on),
+    }
 
 
 def _reach(part: Curves) -> tuple[float, float]:
@@ -157,51 +142,34 @@ def _reach(part: Curves) -> tuple[float, float]:
 
 
 def _lines(
-    part: Curves, plot: _Plot, colours: Mapping[str, int], on: Collection[str]
-) -> list[Markup]:
-    """Draw the lines, those in colour last and so on top."""
-    ends = [_end(line, plot) for line in part.lines]
+    part: Curves, x: Scale, y: Scale, colours: Mapping[str, int], on: Collection[str]
+) -> list[dict[str, Any]]:
+    lasts = [end_of(line, np.nan) for line in part.lines]
+    ends = [None if last != last else y.inside(last) for last in lasts]
     lit = [i for i, line in enumerate(part.lines) if line.name in on and ends[i] is not None]
-    lit = lit[: int((plot.y.start - plot.y.end) // _GAP)]
-    spots = svg.spread([ends[place] or 0.0 for place in lit], _GAP, plot.y.end, plot.y.start)
+    lit = lit[: int((y.start - y.end) // _GAP)]
+    spots = svg.spread([ends[place] or 0.0 for place in lit], _GAP, y.end, y.start)
     placed = dict(zip(lit, spots, strict=True))
-    drawn = []
-    for place, line in enumerate(part.lines):
-        colour, dash = style_of(part, place, colours)
-        group = tag(
-            "g",
-            tag("title", f"{line.name}: {last_of(line, plot.unit)}"),
-            *_shapes(line, plot, place, dash),
-            *_name(line, plot, ends[place], placed.get(place)),
-            class_=f"line c{colour}" + (" on" if line.name in on else ""),
-            data_line=None if plot.still else f"{plot.key}-{place}",
-        )
-        drawn.append((line.name in on, group))
-    return [group for _, group in sorted(drawn, key=lambda pair: pair[0])]
+    return [
+        {"place": place, "name": line.name, "family": line.family, "on": line.name in on}
+        | {"last": last_of(line, part.unit), "end": ends[place], "spot": placed.get(place)}
+        | dict(zip(("colour", "dash"), style_of(part, place, colours), strict=True))
+        | _shapes(line, x, y)
+        for place, line in enumerate(part.lines)
+    ]
 
 
-def _shapes(line: Line, plot: _Plot, place: int, dash: str | None) -> list[Markup]:
-    wide = STRETCH / 100 * plot.x.all(values(line.x))
-    mean = plot.y.all(values(line.mean))
-    shapes = []
-    if len(line.low):
-        low, high = (plot.y.all(values(side)) for side in (line.low, line.high))
-        shapes = [tag("path", d=_band(wide, low, high), class_="band")]
+def _shapes(line: Line, x: Scale, y: Scale) -> dict[str, Any]:
+    wide, mean = STRETCH / 100 * x.all(values(line.x)), y.all(values(line.mean))
+    low, high = (y.all(values(side)) for side in (line.low, line.high))
     keep = thinned(wide, mean, _ERROR)
-    name = None if plot.still else f"{plot.key}-l{place}"
-    stroke = tag("path", d=svg.path(wide[keep], mean[keep]), id=name)
-    shapes.append(tag("g", stroke, class_="stroke", stroke_dasharray=dash))
-    if name:
-        shapes.append(tag("use", href=f"#{name}", class_="hit"))
-    top, height = plot.y.end - 4, plot.y.start - plot.y.end + 8
-    drawn = svg.stretched(*shapes, top=top, height=height, units=(STRETCH, height), start=top)
     known = np.r_[False, np.isfinite(wide) & np.isfinite(mean), False]
     alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:])  # which no line shows
-    spots = [
-        tag("circle", cx=f"{wide[i] * 100 / STRETCH:.2f}%", cy=mean[i], r=3, class_="lone")
-        for i in alone
-    ]
-    return [drawn, *spots]
+    return {
+        "stroke": svg.path(wide[keep], mean[keep]),
+        "band": _band(wide, low, high) if len(line.low) else None,
+        "alone": [(f"{wide[i] * 100 / STRETCH:.2f}%", mean[i]) for i in alone],
+    }
 
 
 def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
@@ -216,21 +184,3 @@ def _band(x: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.flo
             edge = svg.path(np.r_[x[upper], x[lower]], np.r_[high[upper], low[lower]].round())
             outlines.append(f"{edge}z")
     return "".join(outlines)
-
-
-def _end(line: Line, plot: _Plot) -> float | None:
-    """Return the height at which a line ends, None where it has no point."""
-    last = end_of(line, np.nan)
-    return None if last != last else min(max(plot.y(last), plot.y.end), plot.y.start)
-
-
-def _name(line: Line, plot: _Plot, end: float | None, spot: float | None) -> list[Markup]:
-    """Write the name beside the end of its line, with a short stroke that leads there."""
-    if end is None:
-        return []
-    y = end if spot is None else spot
-    lead = f"M3 {end:.1f}L15 {y:.1f}" if abs(y - end) <= _FAR else ""
-    leader = tag("path", d=lead, class_="leader")
-    placed = "end" if spot is None else "end placed"
-    name = tag("text", clip(line.name, plot.room), x=18, y=y + 4, class_=placed, data_end=end)
-    return [svg.at("100%", leader, name)]

@@ -2,19 +2,17 @@
 
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ruleout.labels.atomic import write_text
 from ruleout.report.charts import heat, heatmap, histogram, reliability
-from ruleout.report.curves import COLOURS, curves, end_of, last_of, style_of, swatch
+from ruleout.report.curves import COLOURS, curve_view, end_of
 from ruleout.report.number_format import count, number, percent, text, values
 from ruleout.report.parts import (
     CellTable,
@@ -28,7 +26,7 @@ from ruleout.report.parts import (
     Report,
     ScoreTable,
 )
-from ruleout.report.svg import clean
+from ruleout.report.svg import fill
 from ruleout.report.table_views import cell_view, score_csv, score_latex, score_view
 from ruleout.report.table_writers import csv, latex
 
@@ -99,23 +97,6 @@ def _digest(source: str) -> str:
     return f"sha256-{b64encode(sha256(source.encode()).digest()).decode()}"
 
 
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("ruleout", "report/templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: value if isinstance(value, Markup) else clean(value),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def fill(template: str, **names: Any) -> Markup:
-    """Fill a template; everything that is not markup already is escaped."""
-    return Markup(_templates().get_template(template).render(names))
-
-
 def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
     """Return the markup of a part; `key` makes its ids unique on the page."""
     match part:
@@ -172,19 +153,12 @@ def figure(
 def _curves(part: Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
         return figure(part, key, Markup(""), heads=(), rows=(), full=True)
-    on = _highlighted(part)
+    height = 300 if part.half else 420
+    view = curve_view(part, key=key, height=height, colours=colours, on=_highlighted(part))
     groups: dict[str, list[dict[str, object]]] = {}
-    for place, line in enumerate(part.lines):
-        entry = {
-            "key": f"{key}-{place}",
-            "name": line.name,
-            "swatch": swatch(*style_of(part, place, colours)),
-            "last": last_of(line, part.unit),
-            "on": line.name in on,
-        }
-        groups.setdefault(line.family, []).append(entry)
-    picture = curves(part, key=key, height=300 if part.half else 420, colours=colours, on=on)
-    return fill("curves.html", part=part, key=key, picture=picture, groups=groups)
+    for line in view["lines"]:
+        groups.setdefault(line["family"], []).append(line)
+    return fill("curves.html", **view, groups=groups)
 
 
 def _highlighted(part: Curves) -> Collection[str]:
@@ -207,7 +181,7 @@ def _histogram(part: Histogram, key: str) -> Markup:
         for place, value in enumerate(counts)
         if len(counts) <= 50 or value > 0 or (expected[place : place + 1] >= 0.05).any()
     ]
-    picture = histogram(part, key=key, height=320)
+    picture = histogram(part, key)
     return figure(part, key, picture, legend=legend, heads=heads, rows=rows)
 
 
@@ -219,7 +193,7 @@ def _reliability(part: Reliability, key: str) -> Markup:
         for sure, right, error, size in zip(*columns, strict=True)
     ]
     heads = ["Confidence", "Accuracy", "Standard error", "Rows"]
-    picture = reliability(part, key=key, height=470)
+    picture = reliability(part, key)
     return figure(part, key, picture, notes=_calibration(part), heads=heads, rows=rows)
 
 

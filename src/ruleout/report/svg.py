@@ -1,4 +1,4 @@
-"""SVG: escaped pieces, scales from numbers to places, axes.
+"""SVG: templates that escape what they are given, scales from numbers to places, axes.
 
 A chart has no width of its own: across it places are percentages, while text and heights are
 pixels. So one picture fills a desk and a phone, and its letters stay as they are.
@@ -6,13 +6,19 @@ pixels. So one picture fills a desk and a phone, and its letters stay as they ar
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 from unicodedata import category, east_asian_width
 
 import numpy as np
-from markupsafe import Markup, escape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from numpy.typing import NDArray
+
+from ruleout.report import number_format
+from ruleout.report.number_format import compact, count, known, labels, number
 
 NARROW = 300.0  # pixels of a plot on a phone: what texts must fit into
 STRETCH = 1000  # units across a stretched plot
@@ -24,65 +30,12 @@ def clean(value: object) -> str:
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
-def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """Write one element; ``class_`` and ``stroke_width`` become ``class`` and ``stroke-width``."""
-    pairs = [
-        f' {key.rstrip("_").replace("_", "-")}="{escape(clean(_short(value)))}"'
-        for key, value in attributes.items()
-        if value is not None
-    ]
-    inside = "".join(c if isinstance(c, Markup) else escape(clean(c)) for c in children)
-    end = f">{inside}</{name}>" if children else "/>"
-    return Markup(f"<{name}{''.join(pairs)}{end}")
-
-
-def chart(
-    key: str,
-    title: str,
-    about: str,
-    height: float,
-    parts: Iterable[Markup],
-    *,
-    left: float = 0.0,
-    right: float = 0.0,
-    kind: str = "",
-    **more: object,
-) -> Markup:
-    """Write a whole picture that says in words what it shows.
-
-    `left` and `right` are pixels beside the plot for labels; the style sheet has a class for every
-    ten of them.
-    """
-    classes = ["chart", f"left{math.ceil(left / 10)}", f"right{math.ceil(right / 10)}", kind]
-    return tag(
-        "svg",
-        tag("title", title, id=f"{key}-t"),
-        tag("desc", about, id=f"{key}-d"),
-        *parts,
-        class_=" ".join(filter(None, classes)),
-        height=height,
-        role="img",
-        aria_labelledby=f"{key}-t {key}-d",
-        **more,
-    )
-
-
-def stretched(
-    *parts: Markup, top: float, height: float, units: tuple[float, float], start: float = 0.0
-) -> Markup:
-    """Stretch what is drawn in `units` over the width of the plot and over `height` pixels.
-
-    What lies outside is cut off. Strokes keep their width where the style sheet says so.
-    """
-    box = f"0 {_short(start)} {_short(units[0])} {_short(units[1])}"
-    return tag(
-        "svg", *parts, y=top, width="100%", height=height, viewBox=box, preserveAspectRatio="none"
-    )
-
-
-def at(place: str, *parts: Markup) -> Markup:
-    """Put what is drawn in pixels at a percentage of the width."""
-    return tag("svg", *parts, x=place, overflow="visible")
+def short(value: object) -> str:
+    """Write a number in a tenth of a pixel."""
+    if isinstance(value, float):
+        shown = f"{value:.1f}"
+        return shown[:-2].replace("-0", "0") if shown.endswith(".0") else shown
+    return str(value)
 
 
 def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
@@ -94,17 +47,9 @@ def path(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
             before = None
             continue
         by = (a, b) if before is None else (a - before[0], b - before[1])
-        text.append(f"{'l' if before else 'M'}{_short(by[0])} {_short(by[1])}")
+        text.append(f"{'l' if before else 'M'}{short(by[0])} {short(by[1])}")
         before = a, b
     return "".join(text)
-
-
-def _short(value: object) -> str:
-    """Write a number in a tenth of a pixel."""
-    if isinstance(value, float):
-        shown = f"{value:.1f}"
-        return shown[:-2].replace("-0", "0") if shown.endswith(".0") else shown
-    return str(value)
 
 
 def width_of(text: str, size: float = 12) -> float:
@@ -148,6 +93,10 @@ class Scale:
     def percent(self, value: float) -> str:
         """Return the place of a value as SVG writes a share of the width."""
         return percent(self(value))
+
+    def inside(self, value: float) -> float:
+        """Return the place of a value, or the end that it lies beyond."""
+        return self(min(max(value, self.low), self.high))
 
     def all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the places of many, none of them absurdly far away."""
@@ -220,32 +169,37 @@ def gutter(places: Places, least: float = 28) -> float:
     return 10.0 * math.ceil(widest / 10)  # as the style sheet has it
 
 
-def across(scale: Scale, places: Places) -> Markup:
-    """Draw horizontal grid lines with their labels on the left."""
-    lines = [tag("line", x2="100%", y1=scale(v), y2=scale(v)) for v, _ in places]
-    labels = [tag("text", label, x=-8, y=scale(value) + 4) for value, label in places]
-    return tag("g", *lines, class_="grid") + tag("g", *labels, class_="tick", text_anchor="end")
+def marks(low: float, high: float, most: int, unit: str = "number") -> Places:
+    """Return the ticks of an axis with their labels."""
+    found = ticks(low, high, most)
+    return list(zip(found, labels(found, unit), strict=True))
 
 
-def along(
-    scale: Scale, places: Places, y: float, name: str, *, marks: bool = True, narrow: float = NARROW
-) -> Markup:
-    """Draw the horizontal axis with its labels and its name beneath.
-
-    Where labels would touch on a phone, where the plot is `narrow` pixels wide, those in between
-    are hidden there.
-    """
+def spared(places: Places, narrow: float) -> set[int]:
+    """Tell which labels to hide where the plot is `narrow` pixels wide, since they would touch."""
     widest = max([8.0, *(width_of(label) for _, label in places)]) + 12
-    kept = set(thin(len(places), int(narrow // widest)))
-    axis = [tag("line", x2="100%", y1=y, y2=y)]
-    if marks:
-        spots = [scale.percent(value) for value, _ in places]
-        axis += [tag("line", x1=spot, x2=spot, y1=y, y2=y + 4) for spot in spots]
-    labels = [
-        tag("text", label, x=scale.percent(v), y=y + 18, class_=None if place in kept else "spare")
-        for place, (v, label) in enumerate(places)
-    ]
-    shown = clip(name, NARROW)
-    middle = tag("text", shown, x="50%", y=y + 37, text_anchor="middle", class_="name")
-    names = tag("g", *labels, class_="tick", text_anchor="middle")
-    return tag("g", *axis, class_="axis") + names + middle
+    return {*range(len(places))} - {*thin(len(places), int(narrow // widest))}
+
+
+@cache
+def _templates(folder: str) -> Environment:
+    """Return the templates of a folder of the package, with those that all pictures share."""
+    folders = dict.fromkeys([folder, "report/templates"])
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader("ruleout", one) for one in folders]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else clean(short(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"NARROW": NARROW, "STRETCH": STRETCH, "spared": spared, "thin": thin}
+    made.filters |= {"clip": clip, "place": percent, "compact": compact, "number": number}
+    made.filters |= {"count": count, "percent": number_format.percent, "gutter": gutter}
+    made.tests["known"] = known
+    return made
+
+
+def fill(template: str, folder: str = "report/templates", **names: Any) -> Markup:
+    """Fill a template: numbers are pixels, and all that is not markup already is escaped."""
+    return Markup(_templates(folder).get_template(template).render(names))

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
-from ruleout.report.charts import Bar, dot_axis, dot_chart, dot_row
-from ruleout.report.curves import curves
+from ruleout.report.charts import Bar, dots
+from ruleout.report.curves import curve_view
 from ruleout.report.number_format import (
     MISSING,
     duration,
@@ -20,7 +20,7 @@ from ruleout.report.number_format import (
     values,
 )
 from ruleout.report.parts import CellTable, Curves, Score, ScoreTable, TableCell, TableRow
-from ruleout.report.svg import reach
+from ruleout.report.svg import fill
 from ruleout.report.table_writers import Cell, Table, legend, one_line, signed, value
 
 _MARKS = {"": "", "•": "ours is significantly better", "○": "ours is significantly worse"}
@@ -35,15 +35,15 @@ _VERDICTS = {"agrees": "agrees with", "better": "better than", "worse": "worse t
 class _Shown(NamedTuple):
     """What a cell shows, and what it is sorted by; an empty `value` comes last."""
 
-    shown: str | Markup
+    shown: str
     value: str = ""
     kind: str = ""
 
 
 class _Column(NamedTuple):
-    """A head: ``sort`` is ``"number"``, ``"text"``, or empty where nothing can be sorted."""
+    """A head: ``sort`` is ``"number"`` or ``"text"``."""
 
-    label: str | Markup
+    label: str
     sort: str
     under: str = ""
     kind: str = ""
@@ -57,7 +57,8 @@ def score_view(table: ScoreTable, colours: Mapping[str, int]) -> dict[str, Any]:
     """Lay out a table: only columns that some row fills, the best score marked."""
     rows = _ordered(table)
     show: _Show = points if table.unit == "percent" else number
-    columns = _columns(table, rows, show, colours)
+    columns = _columns(table, rows, show)
+    bars = [Bar("", row.score, row.spread, row.trials, colours.get(row.family, 0)) for row in rows]
     scores = [row.score for row in rows if known(row.score) and not row.reference]
     pick = max if table.higher_is_better else min
     best = show(pick(scores)) if scores else None  # as shown: what looks equal is equally bold
@@ -65,27 +66,26 @@ def score_view(table: ScoreTable, colours: Mapping[str, int]) -> dict[str, Any]:
         {
             "score": row,
             "best": not row.reference and show(row.score) == best,
-            "colour": colours.get(row.family, 0),
+            "bar": bars[place],
             "cells": [cells[place] for _, cells in columns],
             "mark": _MARKS[row.mark],
             "trials": [show(value) for value in values(row.trials)],
         }
         for place, row in enumerate(rows)
     ]
-    heads = [column for column, _ in columns]
-    return {"columns": heads, "rows": laid, "legend": _score_legend(table)}
+    heads, drawn = [column for column, _ in columns], dots(bars, 8, 162, 4, table.unit)
+    return {"columns": heads, "rows": laid, "legend": _score_legend(table), **drawn}
 
 
 def score_latex(part: ScoreTable) -> str:
     """Write what the page shows of a table as LaTeX."""
     view = score_view(part, {})
-    texts = [place for place, column in enumerate(view["columns"]) if column.sort]
     rows = []
     for row in view["rows"]:
-        cells = [row["cells"][place].shown for place in texts]
+        cells = [cell.shown for cell in row["cells"]]
         cells[0] = Cell(cells[0], row["best"], row["score"].mark)  # the score comes first
         rows.append([row["score"].name, *cells])
-    heads = ["Approach", *(view["columns"][place].label for place in texts)]
+    heads = ["Approach", *(column.label for column in view["columns"])]
     return Table(heads, rows, part.title, " ".join(view["legend"])).latex()
 
 
@@ -110,14 +110,12 @@ def _settings(rows: Sequence[Score]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.chosen))
 
 
-def _columns(
-    table: ScoreTable, rows: Sequence[Score], show: _Show, colours: Mapping[str, int]
-) -> list[_Filled]:
+def _columns(table: ScoreTable, rows: Sequence[Score], show: _Show) -> list[_Filled]:
     sign = "\N{NO-BREAK SPACE}(%)" if table.unit == "percent" else ""
     under = f"mean ± {table.spread_label}" if any(known(row.spread) for row in rows) else ""
     head = _Column(f"{table.score_label}{sign}", "number", under, "score")
     cells = [_Shown(value(row.score, row.spread, show), _key(row.score), "score") for row in rows]
-    columns: list[_Filled] = [(head, cells), _dots(table, rows, colours)]
+    columns: list[_Filled] = [(head, cells)]
     if any(row.family for row in rows):
         cells = [_Shown(row.family or MISSING, row.family, "family") for row in rows]
         columns.append((_Column("Family", "text"), cells))
@@ -137,17 +135,6 @@ def _columns(
         cells = [_Shown(duration(row.seconds), _key(row.seconds)) for row in rows]
         columns.append((_Column("Time", "number"), cells))
     return columns
-
-
-def _dots(table: ScoreTable, rows: Sequence[Score], colours: Mapping[str, int]) -> _Filled:
-    score, error = values([row.score for row in rows]), values([row.spread for row in rows])
-    trials = [values(row.trials) for row in rows]
-    domain = reach(score, score - error, score + error, *trials, margin=0.04)
-    bars = [
-        Bar("", row.score, row.spread, list(row.trials), colours.get(row.family, 0)) for row in rows
-    ]
-    cells = [_Shown(dot_row(bar, domain), kind="dots") for bar in bars]
-    return _Column(dot_axis(domain, table.unit), ""), cells
 
 
 def _setting(name: str, rows: Sequence[Score]) -> _Filled:
@@ -325,7 +312,7 @@ def _details(cell: TableCell, beside: bool, colour: int) -> dict[str, Any]:
     """Return the numbers side by side, ours with its trials drawn above the paper's, and facts."""
     numbers, bars = [("Ours", points(cell.mean), _spread(cell.std))], []
     if known(cell.mean):
-        bars.append(Bar("Ours", cell.mean, cell.std, list(cell.trials), colour))
+        bars.append(Bar("Ours", cell.mean, cell.std, cell.trials, colour))
     if beside:
         numbers.append(("Paper", points(cell.paper_mean), _spread(cell.paper_std)))
         numbers.append(("Difference", signed(cell.difference), _far(cell)))
@@ -333,7 +320,8 @@ def _details(cell: TableCell, beside: bool, colour: int) -> dict[str, Any]:
             bars.append(Bar("Paper", cell.paper_mean, cell.paper_std, (), _PAPER))
     return {
         "numbers": numbers,
-        "picture": dot_chart(bars) if len(bars) > 1 or (bars and len(cell.trials)) else None,
+        "bars": bars if len(bars) > 1 or (bars and len(cell.trials)) else [],
+        **dots(bars, 46, 346, 6, "percent"),
         "trials": [points(trial) for trial in values(cell.trials)],
         "chosen": [(name, text(fact)) for name, fact in cell.chosen.items()],
         "facts": [(name, text(fact)) for name, fact in cell.facts.items()],
@@ -347,4 +335,5 @@ def _curve(table: CellTable, row: TableRow, place: int, key: str) -> Markup | No
     title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
     chart = Curves(title, lines, y_label="Accuracy", unit="percent")
     on = {line.name for line in lines}
-    return curves(chart, key=f"{key}-c", height=250, colours={}, on=on, still=True)
+    told = curve_view(chart, key=f"{key}-c", height=250, colours={}, on=on, still=True)
+    return fill("curves.svg", **told)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -16,10 +15,11 @@ from markupsafe import Markup
 from sqlalchemy import Connection, func, select
 
 from ruleout.labels.chisquare import EXPECTED, Test
+from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
-from ruleout.report.number_format import count, duration, labels, number, percent
+from ruleout.report.number_format import count, duration, number, percent
 from ruleout.report.page import figure, view
-from ruleout.report.svg import Scale, tag
+from ruleout.report.svg import Scale, fill
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import Decision, Item, Settings, User
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ruleout.web.store import Store
 
 MOST = 12  # contradictions on the page; the download has them all
-
-
-# ---------------------------------------------------------------------- what is counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +88,6 @@ def numbers(store: Store) -> Numbers:
     )
     _KEPT[store] = at, found
     return found
-
-
-# ---------------------------------------------------------------------- the whole page
 
 
 class Name(NamedTuple):
@@ -174,9 +168,6 @@ def _missing(found: Numbers, settings: Settings) -> dict[str, str | None]:
     }
 
 
-# ---------------------------------------------------------------------- people
-
-
 class Rate(NamedTuple):
     """How many of the answers that were asked for were right."""
 
@@ -189,38 +180,14 @@ class Rate(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        r"""Wilson's interval of 95 %, which stays inside [0, 1] and holds for few answers too.
-
-        .. math::
-           \frac{p + z^2/2n \pm z \sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}
-
-        Wilson (1927), Journal of the American Statistical Association 22.
-        """
-        n, p, z = self.asked, self.share, NormalDist().inv_cdf(0.975)
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        low, high = max(middle - half, 0.0), min(middle + half, 1.0)
-        return 0.0 if self.right == 0 else low, 1.0 if self.right == n else high
+        """Wilson's interval of 95 %; where rounding counts, the share is inside."""
+        share, low, high = wilson(self.right, self.asked)
+        return min(low, share), max(high, share)
 
     @property
     def text(self) -> str:
         low, high = self.interval
         return f"{percent(self.share, 0)} ({100 * low:.0f}–{100 * high:.0f} %)"
-
-    @property
-    def picture(self) -> Markup:
-        """The share with its interval; the numbers are beside it, so readers need not see it."""
-        x, (low, high) = Scale(0, 1, 6, 114), self.interval
-        rules = "".join(f"M{x(place):.1f} 2v16" for place in (0, 0.5, 1))
-        return tag(
-            "svg",
-            tag("path", d=rules, class_="grid"),
-            tag("path", d=f"M{x(low):.1f} 10H{x(high):.1f}", class_="span"),
-            tag("circle", cx=x(self.share), cy=10, r=4),
-            class_="interval",
-            viewBox="0 0 120 20",
-            aria_hidden="true",
-        )
 
 
 class GoldRates(NamedTuple):
@@ -289,9 +256,6 @@ def _states(db: Connection, now: datetime) -> dict[int, str]:
     }  # fmt: skip
 
 
-# ---------------------------------------------------------------------- what is known
-
-
 class KnowledgeView(NamedTuple):
     """How many items (tests left out) have how many classes left, and log2 of that on average.
 
@@ -321,9 +285,6 @@ def _knowledge(candidates: Whole, k: int) -> KnowledgeView:
     bits, most = float(np.log2(good).mean()) if len(good) else None, math.log2(k)
     several = counts[1], sum(counts[2:k]), counts[k], counts[0]
     return KnowledgeView(len(candidates), *several, bits, most, view(chart, "known", {}))
-
-
-# ---------------------------------------------------------------------- contradictions
 
 
 class AnswerView(NamedTuple):
@@ -399,8 +360,6 @@ def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> ClashV
         pairs,
     )
 
-
-# ---------------------------------------------------------------------- draws
 
 _CLASSES_SHOWN = 20  # in the picture
 _DOUBT = 0.01  # a smaller p-value is worth a look
@@ -526,29 +485,25 @@ def _sizes_picture(drawn: Uniformity) -> Markup:
     return view(chart, "sizes", {})
 
 
-_ROW, _NAMES = 22.0, 120.0  # pixels
-
-
 def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     """Draw a bar for each class with a stroke where it was expected to end."""
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
     seen, mean = drawn.classes[kept].tolist(), drawn.classes_expected[kept].tolist()
     x, bars, rows = Scale(0, max([1.0, *seen, *mean]), 0, 100), [], []
-    for place, (code, n, expected) in enumerate(zip(kept.tolist(), seen, mean, strict=True)):
-        row = [named(names[code], 100).short, count(n), number(expected), _difference(n, expected)]
-        bars.append(_bar(row, x.percent(n), x.percent(expected), _ROW * place))
-        rows.append(row)
+    for code, n, expected in zip(kept.tolist(), seen, mean, strict=True):
+        bars.append((x.percent(n), x.percent(expected)))
+        off_by = _difference(n, expected)
+        rows.append([named(names[code], 100).short, count(n), number(expected), off_by])
     title = "How often each class was proposed"
     note = "Each class should come up equally often, given the sizes that were drawn."
     if len(names) > _CLASSES_SHOWN:
         shown = f"the {_CLASSES_SHOWN} of {count(len(names))} classes that are furthest off"
         note += f" Shown are {shown}."
-    about, height = f"{len(rows)} classes; the table below has the numbers.", _ROW * len(rows) + 4
     return figure(
         {"title": title, "note": note},
         "class-counts",
-        svg.chart("classes", title, about, height, bars, left=_NAMES, right=62),
+        fill("class_counts.svg", "web/pages", title=title, bars=bars, rows=rows),
         heads=["Class", "Proposed", "Expected", "Difference"],
         rows=rows,
         legend=[("bar", "proposed"), ("expected", "expected")],
@@ -561,21 +516,6 @@ def _difference(observed: int, expected: float) -> str:
     off = 100 * (observed / expected - 1)
     return f"{'+' if off >= 0.05 else '−' if off <= -0.05 else ''}{abs(off):.1f} %"
 
-
-def _bar(row: Sequence[str], width: str, mark: str, y: float) -> Markup:
-    name, observed, expected, difference = row
-    return tag(
-        "g",
-        tag("title", f"{name}: {observed} proposed, {expected} expected"),
-        tag("text", svg.clip(name, _NAMES - 12), x=-8, y=y + 15, text_anchor="end"),
-        tag("rect", y=y + 4, width=width, height=_ROW - 8),
-        tag("line", x1=mark, x2=mark, y1=y + 2, y2=y + _ROW - 2, class_="mark"),
-        tag("text", difference, x="100%", dx=58, y=y + 15, text_anchor="end", class_="off"),
-        class_="bar",
-    )
-
-
-# ---------------------------------------------------------------------- over time
 
 _ROWS = 12  # of the table beneath the curve
 
@@ -608,35 +548,22 @@ def _on(at: datetime) -> str:
     return f"{at.day} {at:%B %Y, %H:%M}"
 
 
-def _curve(grown: Growth, told: str, height: float = 320.0) -> Markup:
+def _curve(grown: Growth, told: str) -> Markup:
     top = max(grown.answers) * 1.04
-    steps = svg.ticks(0, top, 5)
-    rows = list(zip(steps, labels(steps), strict=True))
     moments = [at.timestamp() for at in grown.times]
     begin, end = moments[0], max(moments[-1], moments[0] + 60)
-    x, y = Scale(begin, end, 0, 100), Scale(0, top, height - 46, 18)
-    columns = grown.answers, grown.items
-    spots = svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start)
+    x, y = Scale(begin, end, 0, 100), Scale(0, top, 274, 18)
     until = grown.times[0] + timedelta(seconds=end - begin)
     below = [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)]
-    parts = [svg.across(y, rows), svg.along(x, below, y.start, "Time (UTC)")]
-    for place, (column, spot) in enumerate(zip(columns, spots, strict=True)):
-        if len(moments) == 1:
-            line = tag("circle", cx=x.percent(begin), cy=y(column[0]), r=3.5, class_="lone")
-        else:
-            wide = svg.STRETCH / 100 * x.all(np.array(moments))
-            up = y.all(np.array(column, np.float64))
-            stroke = tag("path", d=svg.path(wide, up), class_="stroke")
-            line = svg.stretched(
-                stroke, top=0, height=y.start + 2, units=(svg.STRETCH, y.start + 2)
-            )
-        name = tag("text", count(column[-1]), x=8, y=spot + 4, class_="end")
-        parts.append(
-            tag("g", line, svg.at(x.percent(moments[-1]), name), class_=f"line on c{place}")
-        )
-    return svg.chart(
-        "over-time", "Answers over time", told, height, parts, left=svg.gutter(rows), right=58
-    )
+    columns = grown.answers, grown.items
+    spots = svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start)
+    paths = [
+        svg.path(svg.STRETCH / 100 * x.all(np.array(moments)), y.all(np.array(column, np.float64)))
+        for column in columns
+    ]
+    lines = zip(columns, paths, spots, strict=True)
+    placed = {"x": x, "y": y, "below": below, "rows": svg.marks(0, top, 5), "last": moments[-1]}
+    return fill("timeline.svg", "web/pages", told=told, lines=lines, **placed)
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
