@@ -24,7 +24,8 @@ from ruleout.report import (
 )
 from ruleout.report.charts import heat
 from ruleout.report.curves import end_of, last_of, thinned
-from ruleout.report.page import fill, view
+from ruleout.report.page import view
+from ruleout.report.svg import fill
 from ruleout.report.table_views import cell_view, score_csv, score_view
 from ruleout.report.table_writers import (
     escape_latex,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ruleout.report import svg
 from ruleout.report.number_format import compact, count, percent, values
-from ruleout.report.parts import Histogram, Matrix, Reliability
+from ruleout.report.parts import Histogram, Matrix, Numbers, Reliability
 from ruleout.report.svg import NARROW, STRETCH, Scale, clip, fill, ticks
 
 _MOST = 48  # bars; more sizes than that are put together
@@ -222,7 +222,7 @@ def heatmap(heat: Heat, *, key: str) -> Markup:
     upright = above > (NARROW + 50 - left) / max(len(heat.columns), 1) - 4
     top = 24 + (above + 10 if upright else 20)
     high = min(34.0, max(6.0, 640 / max(len(heat.rows), 1)))
-    place = {"left": left, "top": top, "high": high, "upright": upright}
+    place: dict[str, Any] = {"left": left, "top": top, "high": high, "upright": upright}
     return fill("heatmap.svg", heat=heat, key=key, **place)
 
 
@@ -232,7 +232,7 @@ class Bar(NamedTuple):
     name: str
     mean: float | None
     error: float | None
-    trials: Sequence[float | None]
+    trials: Numbers
     colour: int
 
     @property
