@@ -286,7 +286,10 @@ def _scripts() -> ScriptDirectory:
 
 
 def run_step(name: str) -> None:
-    """Run the statements of a migration, in the words of the database; some are for one alone."""
+    """Run the statements of a migration, in the words of the database; some are for one alone.
+
+    A migration adds what is new; nothing that was written changes.
+    """
     connection, file = op.get_bind(), Path(__file__).parent / "migrations" / f"step_{name}.sql"
     own, secret = connection.dialect.name, secrets.randbits(63)
     for statement in file.read_text().split(";\n"):
