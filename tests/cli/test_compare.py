@@ -69,8 +69,8 @@ def test_nothing_is_called_an_accuracy_where_a_test_rejects_what_it_assumes(
         text.split()
     )
     head = (tmp_path / "table.md").read_text().splitlines()[0]
-    assert "estimate if sets were random, %" in head
-    assert "held-out estimate, %" in head
+    assert "| log-likelihood |" in head
+    assert "| held-out calibrated |" in head
     assert "How often it is right" not in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "results.json").read_text())["method"]["rejected"] is True
     code, text = run(data, "--excluded", "not", "--ignore", "kind", *told)

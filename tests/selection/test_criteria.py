@@ -47,6 +47,23 @@ def test_formulas_by_loops() -> None:
         assert float(found.standard_error) == pytest.approx(np.std(values, ddof=1) / np.sqrt(50))
 
 
+@pytest.mark.parametrize("power", [0, 3, 8])
+def test_a_calibrated_likelihood_by_loops(power: int) -> None:
+    """However sure a model is made, by a power of two, it is as good."""
+    logits, excluded, _ = batch(50, 6)
+    means = []
+    for place in range(-2, 9):
+        total = 0.0
+        for f, out in zip(logits.numpy(), excluded.numpy(), strict=True):
+            p = np.exp(f / 2.0**place)
+            total += float(np.log(p[~out].sum() / p.sum()))
+        means.append(total / 50)
+    best = int(np.argmax(means))
+    assert 0 < best < 5
+    found = ro.criterion("calibrated")(logits * 2.0 ** min(power, 8 - best), excluded)
+    assert float(found.estimate) == pytest.approx(means[best])
+
+
 @pytest.mark.parametrize("loss", ["cce", "mae", "log", "clpl"])
 def test_risk_is_the_mean_of_the_loss(loss: str) -> None:
     logits, excluded, _ = batch(50, 6)
@@ -72,7 +89,7 @@ def test_any_leading_shape() -> None:
     stack = torch.randn(
         3, 2, 20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     )
-    for name in ("accuracy", "consistency", "risk"):
+    for name in ("accuracy", "consistency", "likelihood", "calibrated", "risk"):
         found = ro.criterion(name)(stack, excluded)
         assert found.estimate.shape == found.standard_error.shape == (3, 2)
         alone = ro.criterion(name)(stack[1, 1], excluded)
@@ -84,7 +101,7 @@ def test_rows_that_say_nothing_do_not_count() -> None:
     logits, excluded, _ = batch(20, 4)
     some = excluded.clone()
     some[::2] = False
-    for name in ("accuracy", "consistency", "risk"):
+    for name in ("accuracy", "consistency", "likelihood", "calibrated", "risk"):
         found, kept = ro.criterion(name)(logits, some), ro.criterion(name)(logits[1::2], some[1::2])
         assert torch.allclose(found.estimate, kept.estimate)
         assert torch.allclose(found.standard_error, kept.standard_error)
@@ -106,7 +123,7 @@ def test_a_diverged_model_harms_only_itself() -> None:
 def test_direction_names_and_pickles() -> None:
     assert ro.criterion("accuracy").higher_is_better
     assert not ro.criterion("risk").higher_is_better
-    for name in ("accuracy", "consistency", "risk"):
+    for name in ("accuracy", "consistency", "likelihood", "calibrated", "risk"):
         assert pickle.loads(pickle.dumps(ro.criterion(name))).name == name  # made in this line
     with pytest.raises(ValueError, match="unknown criterion 'acuracy'; did you mean 'accuracy'"):
         ro.criterion("acuracy")

@@ -55,8 +55,12 @@ def compare(
         str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")
     ] = "0.2",
     criterion: Annotated[
-        str, typer.Option(help="What chooses: accuracy, consistency or risk.")
-    ] = "accuracy",
+        str | None,
+        typer.Option(
+            help="What chooses: accuracy, consistency, likelihood, calibrated or risk. By default "
+            "accuracy, or calibrated (likelihood) where sets are not as chance draws them."
+        ),
+    ] = None,
     early_stopping: options.EarlyStopping = False,
     scale: options.Scale = None,
     holm: Annotated[
@@ -121,10 +125,12 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         train, test = split(len(x), judge, seed=told["seed"], groups=together(x, groups))
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
-    with as_notes(), overall() as progress:
-        found = run(x, rows, progress=progress, **told)
     about = assumed(rows.evidence or rows.sets, x)
     assert about is not None  # of sets there always is one
+    told["score"] = usual = "calibrated" if about.level == "warning" else "accuracy"
+    told["criterion"] = told["criterion"] or usual
+    with as_notes(), overall() as progress:
+        found = run(x, rows, progress=progress, **told)
     method = replace(found.method, assumption=about.message, rejected=about.level == "warning")
     return replace(found, method=method)
 

@@ -113,7 +113,7 @@ def compare(
     judge
         Without `test`: the share of rows kept back, or ``"folds"``.
     score
-        What label sets are turned into: ``"accuracy"``, ``"consistency"``, ``"risk"``.
+        What label sets are turned into: a criterion, as ``"accuracy"`` or ``"calibrated"``.
     reference
         The others are tested against that of these which the criterion puts first. They must be
         among the approaches; where LOG and EXP, the default, are not, all are in the running.

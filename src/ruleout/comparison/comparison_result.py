@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 Over: TypeAlias = Literal["trials", "rows", "both"]
 
-_LABELS = {"accuracy": "Estimated accuracy", "consistency": "Consistency", "risk": "Risk"}
+_LABELS = {"accuracy": "Estimated accuracy", "calibrated": "Log-likelihood"}
+_PERCENT = ("accuracy", "consistency")
 _PLAIN = ("approach", "label", "family", "form", "score", "spread")
 _TESTED = ("mark", "p_value", "p_holm", "estimate", "error")
 _RUN = ("seconds", "diverged", "models", "baseline")
@@ -140,8 +141,6 @@ class Method:
         """What the score is called."""
         if self.kind == "labels":
             return "Test accuracy"
-        if self.rejected and self.measure == "accuracy":
-            return "Estimate if sets were random"
         return _LABELS.get(self.measure, self.measure.capitalize())
 
     @property
@@ -151,7 +150,7 @@ class Method:
 
     @property
     def percent(self) -> bool:
-        return self.kind == "labels" or self.measure != "risk"
+        return self.kind == "labels" or self.measure in _PERCENT
 
     @property
     def criterion_label(self) -> str:
@@ -161,7 +160,7 @@ class Method:
 
     @property
     def criterion_percent(self) -> bool:
-        return self.criterion != "risk"
+        return self.criterion in _PERCENT
 
     @property
     def test(self) -> str:
@@ -187,9 +186,10 @@ class Method:
         chose = f"{self.criterion_label}: on the rows that chose, whose choice flatters it."
         if self.kind == "labels":
             return [self._score(), chose]
-        say = ""
-        if self.measure == "accuracy":
-            say = f"{self.assumption} "
+        say = f"{self.assumption} " if self.measure == "accuracy" or self.rejected else ""
+        if self.measure == "calibrated":
+            say += "A log-likelihood, each model as sure as suits it best, tells which is better if "
+            say += "what was ruled out says nothing of which class left is true. "
         say += "Errors cover the rows that judge, not other training rows. "
         if self.kind == "folds":
             say += "Trials share training rows, so errors are a little too small. "

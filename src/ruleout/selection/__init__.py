@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -36,8 +37,8 @@ class Estimate(NamedTuple):
 class Criterion:
     """A mean over rows of held-out logits and what was ruled out there.
 
-    Its `name` is ``accuracy``, ``consistency``, ``likelihood`` or ``risk``; `higher_is_better` says
-    which end of the scale to choose.
+    Its `name` is ``accuracy``, ``consistency``, ``likelihood``, ``calibrated`` or ``risk``;
+    `higher_is_better` says which end of the scale to choose.
     """
 
     name: str
@@ -103,16 +104,24 @@ def _graded(logits: Tensor, costs: Tensor) -> Tensor:
     return -graded_likelihood(logits, costs)
 
 
+def _at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> Tensor:
+    """Divide the logits by the temperature, a power of two, that suits all rows best."""
+    tried = torch.stack([values(logits / 2.0**power, *known) for power in range(-2, 9)])
+    best = tried.mean(-1, keepdim=True).argmax(0, keepdim=True)
+    return tried.gather(0, best.expand_as(tried[:1]))[0]
+
+
 _SHARES = {
     "accuracy": Criterion(
         "accuracy", True, _accuracy, (attrgetter("credit.value"), _at_prediction)
     ),
     "consistency": Criterion("consistency", True, _consistency),
-    "likelihood": Criterion(
-        "likelihood",
+    "likelihood": Criterion("likelihood", True, _likelihood, (attrgetter("costs"), _graded)),
+    "calibrated": Criterion(
+        "calibrated",
         True,
-        _likelihood,
-        (attrgetter("costs"), _graded),
+        partial(_at_best, _likelihood),
+        (attrgetter("costs"), partial(_at_best, _graded)),
     ),
 }
 
@@ -132,6 +141,8 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
         - ``"likelihood"``: the mean of log z, z being the probability that is left on the
           candidates: how well what was said is foretold. It needs sets to be equally likely given
           their size only up to what the true class decides.
+        - ``"calibrated"``: the same at the temperature that suits the rows best, so that a model
+          that is too sure of itself is not taken for a bad one.
         - ``"risk"``: the mean of a loss, by default the unbiased estimate of cross entropy. Any
           loss that reads whole sets can be named; lower is better.
     loss, options
