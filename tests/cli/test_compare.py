@@ -70,7 +70,7 @@ def test_nothing_is_called_an_accuracy_where_a_test_rejects_what_it_assumes(
     )
     head = (tmp_path / "table.md").read_text().splitlines()[0]
     assert "| log-likelihood |" in head
-    assert "| held-out calibrated |" in head
+    assert "| held-out log-likelihood |" in head
     assert "How often it is right" not in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "results.json").read_text())["method"]["rejected"] is True
     code, text = run(data, "--excluded", "not", "--ignore", "kind", *told)

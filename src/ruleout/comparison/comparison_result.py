@@ -155,8 +155,9 @@ class Method:
     @property
     def criterion_label(self) -> str:
         """What the criterion is called."""
-        named = "estimate" if self.rejected and self.criterion == "accuracy" else self.criterion
-        return f"Held-out {named}"
+        if self.criterion == "accuracy":
+            return "Held-out estimate" if self.rejected else "Held-out accuracy"
+        return f"Held-out {_LABELS.get(self.criterion, self.criterion).lower()}"
 
     @property
     def criterion_percent(self) -> bool:
@@ -188,7 +189,9 @@ class Method:
             return [self._score(), chose]
         say = f"{self.assumption} " if self.measure == "accuracy" or self.rejected else ""
         if self.measure == "calibrated":
-            say += "A log-likelihood, each model as sure as suits it best, tells which is better if "
+            say += (
+                "A log-likelihood, each model as sure as suits it best, tells which is better if "
+            )
             say += "what was ruled out says nothing of which class left is true. "
         say += "Errors cover the rows that judge, not other training rows. "
         if self.kind == "folds":
