@@ -15,12 +15,7 @@ from torch import nn
 
 from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
 from ruleout.comparison.judging import Judging, look, plan
-from ruleout.comparison.significance import (
-    crossed_t_test,
-    mean_and_error,
-    paired_t_test,
-    significance,
-)
+from ruleout.comparison.significance import mean_and_error, significance
 from ruleout.datasets.scaling import Scaling
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import brief
@@ -451,7 +446,6 @@ def with_marks(
         [None if row is ours or row.failed else getattr(row, over) for row in rows],
         level=method.level,
         higher_is_better=method.higher_is_better,
-        test=crossed_t_test if method.over == "both" else paired_t_test,
     )
     marked = []
     for row, one in zip(rows, found, strict=True):

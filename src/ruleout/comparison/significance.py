@@ -1,6 +1,6 @@
 """Paired comparisons: t-tests over trials and rows, Holm's correction, and marks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -134,9 +134,9 @@ def significance(
     *,
     level: float = 0.05,
     higher_is_better: bool = True,
-    test: Callable[[ArrayLike, ArrayLike], float] = paired_t_test,
 ) -> list[Significance]:
-    """Test ours against each of the others, in pairs; None among them is not tested."""
+    """Test ours, ``[n]`` or ``[T, m]``, against each of the others; None is not tested."""
+    test = paired_t_test if np.ndim(ours) == 1 else crossed_t_test
     raw = [np.nan if one is None else test(ours, one) for one in others]
     sign = 1 if higher_is_better else -1
     found = []
