@@ -65,7 +65,7 @@ def test_nothing_is_called_an_accuracy_where_a_test_rejects_what_it_assumes(
     code, text = run(data, "--excluded", "kind", "--ignore", "not", *told)
     assert code == 0, text
     assert "accuracy, %" not in " ".join(text.split())
-    assert "No accuracy is estimated: the sets are not as chance draws them" in " ".join(
+    assert "No accuracy is estimated: sets drawn at random do not look like this" in " ".join(
         text.split()
     )
     head = (tmp_path / "table.md").read_text().splitlines()[0]

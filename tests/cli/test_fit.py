@@ -59,7 +59,7 @@ def test_an_accuracy_has_its_assumption_beside_it_or_is_not_printed(data: Path) 
     assert wrong.exit_code == 0, wrong.output
     assert "Chosen of 8 by accuracy" in wrong.stdout
     assert "Its accuracy" not in wrong.stdout
-    assert "No accuracy is estimated: the sets are not as chance draws them" in wrong.stdout
+    assert "No accuracy is estimated: sets drawn at random do not look like this" in wrong.stdout
     told += ["--excluded", "is", "--ignore", "not", "--criterion", "consistency"]
     assert "Its consistency on rows held out: " in run("fit", data, *told).stdout
     labels = run("fit", data, "--label", "is", "--ignore", "not", *told[:4])
