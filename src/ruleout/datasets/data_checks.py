@@ -34,8 +34,8 @@ For every row, however bad the model is:
    of :math:`d_{ab} / ((1 + r_a) (1 + r_b))` has, too. Plausible classes that are avoided together,
    or beside the truth, raise it. Only sets of several classes have it.
 
-That sets are sometimes wrong none of these tests sees, unless the truth is ruled out more often than
-other classes: those stay equally likely. True labels or gold questions show it.
+None of these tests sees that sets are sometimes wrong, unless the truth is ruled out more often
+than other classes: those stay equally likely. True labels or gold questions show it.
 """
 
 from __future__ import annotations
