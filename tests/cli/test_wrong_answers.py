@@ -13,7 +13,9 @@ from cli.fitted import QUICK, run, trained
 
 import ruleout as ro
 from ruleout.comparison.judging import look, plan
+from ruleout.datasets import read_table
 from ruleout.estimator import load
+from ruleout.labels.errors import InputError
 from ruleout.training import Trial, fit_grid
 
 X, Y = (part[:600] for part in ro.datasets.load("digits").train)
@@ -115,3 +117,101 @@ def test_a_rate_without_sets_has_nothing_to_speak_of(table: Path, tmp_path: Path
     result = run("fit", table, "--out", tmp_path / "m", *told)
     assert result.exit_code == 2
     assert "--error-rate" in result.stderr
+
+
+# ---------------------------------------------------------------------- several people's answers
+
+ITEMS = np.repeat(np.arange(300), 3)
+WHO = np.random.default_rng(0).integers(0, 8, len(ITEMS))
+SAID = ro.draw(Y[ITEMS], 10, 7, seed=2, noise=np.linspace(0.02, 0.3, 8)[WHO])
+ANSWERS = ("--excluded", "not", "--annotator", "who", "--classes", "10")
+
+
+def write(path: Path, *, features: bool = True, key: str = "image") -> Path:
+    with path.open("w", newline="") as stream:
+        lines = csv.writer(stream)
+        head = [f"p{i}" for i in range(64)] if features else []
+        lines.writerow([*head, key, "who", "not", "is"])
+        for item, who, out in zip(ITEMS, WHO, SAID.to_lists(), strict=True):
+            own = X[item] if features else []
+            lines.writerow([*own, f"no {item}", f"a{who}", "|".join(map(str, out)), Y[item]])
+    return path
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("people") / "answers.csv")
+
+
+def test_all_answers_about_an_item_are_one_row(answers: Path) -> None:
+    """By a column, or by equal features; whoever is wrong often counts less."""
+    told: Any = {"excluded": "not", "annotator": "who", "label": "is", "classes": 10}
+    named = read_table(answers, **told, item="image").heard()
+    alike = read_table(answers, **told, ignore=["image"]).heard()
+    wanted = ro.evidence(SAID, items=ITEMS, people=WHO)
+    for found in (named, alike):
+        assert found.evidence is not None
+        np.testing.assert_array_equal(found.evidence.likelihood, wanted.likelihood)
+        np.testing.assert_allclose(found.x, X[:300])
+        np.testing.assert_array_equal(found.labels, Y[:300])
+    assert named.row_names == tuple(f"no {item}" for item in range(300))
+    assert wanted.errors is not None
+    assert np.corrcoef(wanted.errors, np.linspace(0.02, 0.3, 8))[0, 1] > 0.8
+
+
+def test_every_command_hears_them(answers: Path, tmp_path: Path) -> None:
+    model, ask = tmp_path / "m", (*ANSWERS, "--item", "image", "--ignore", "is")
+    fitted = run("fit", answers, "--out", model, *ask, *QUICK)
+    assert fitted.exit_code == 0, fitted.output
+    assert "8 people gave 900 answers about 300 items; by how far they agree, " in fitted.stderr
+    assert load(model).approach == "likelihood"
+    judge = ("--excluded", "not", "--annotator", "who", "--item", "image")
+    judged = run("evaluate", model, answers, *judge, "--json")
+    assert json.loads(judged.stdout)["sets"]["rows"] == 300
+    named = run("resolve", model, answers, *judge, "--out", tmp_path / "named.csv")
+    assert named.exit_code == 0, named.output
+    rows = list(csv.DictReader((tmp_path / "named.csv").read_text().splitlines()))
+    assert rows[7]["item"] == "no 7"
+    right = np.mean([int(row["resolved"]) == Y[at] for at, row in enumerate(rows)])
+    assert right > 0.9  # the intersection of all answers leaves the truth in far fewer
+    checked = run("check", answers, *ask)
+    assert "900 rows" in checked.stdout
+    assert "8 people gave 900 answers" in checked.stderr
+    told = ("--approaches", "log,likelihood", "--grid", "none", "--epochs", "2", "--trials", "2")
+    assert run("compare", answers, *ask, *told, "--out", tmp_path / "c").exit_code == 0
+
+
+def test_features_of_items_from_another_file(tmp_path: Path) -> None:
+    data, other = write(tmp_path / "a.csv", features=False, key="item"), tmp_path / "x.npz"
+    np.savez(other, x=X[:300], item=[f"no {item}" for item in range(300)])
+    told: Any = {"excluded": "not", "annotator": "who", "classes": 10}
+    found = read_table(data, **told, features_from=other).heard()
+    np.testing.assert_array_equal(found.x, X[:300])
+    assert found.row_names == tuple(f"no {item}" for item in range(300))
+
+
+def test_single_answers_tell_nothing_of_people(table: Path) -> None:
+    told: Any = {"excluded": "not", "item": "is", "classes": 10, "annotator": "p0"}
+    with pytest.raises(InputError, match="asked for twice"):
+        read_table(table, **told | {"item": "p0"})
+    found = read_table(table, **told | {"item": None}, ignore=["is"]).heard()
+    assert (
+        "too few about the same to tell how many are wrong: they count as never" in found.notes[-1]
+    )
+    assert found.evidence is not None
+    assert found.evidence.gold is None
+
+
+def test_answers_about_an_item_with_two_labels(tmp_path: Path) -> None:
+    data = tmp_path / "two.csv"
+    data.write_text("a,item,not,is\n1,x,cat,dog\n1,x,hen,cat\n2,y,dog,hen\n")
+    ask = ("--excluded", "not", "--label", "is", "--item", "item")
+    result = run("compare", data, *ask, "--out", tmp_path / "c")
+    assert result.exit_code == 1
+    assert "answers about one item have different labels; give them the same" in result.stderr
+
+
+def test_people_without_sets_have_said_nothing(answers: Path, tmp_path: Path) -> None:
+    result = run("fit", answers, "--label", "is", "--annotator", "who", "--out", tmp_path / "m")
+    assert result.exit_code == 2
+    assert "--annotator" in result.stderr

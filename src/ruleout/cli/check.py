@@ -35,6 +35,7 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
         rows, seen = rows + len(table), seen or Inspection(table.sets.classes)
         seen.add(table.sets, table.x, table.labels)
     assert seen is not None  # a file without rows is an error
+    source.heard(table)  # for what it notes about people
     whole = table.source.is_file() and not source.skip_bad_rows  # else lines are not known
     found = seen.findings(table.features, table.source if whole else None)
     if as_json:

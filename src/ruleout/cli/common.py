@@ -110,16 +110,17 @@ def tell(notes: Sequence[str]) -> None:
         typer.echo(f"Note: {note}", err=True)
 
 
-def assumed(target: Any, x: Any) -> Finding | None:
+def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
     from ruleout.datasets import inspect
     from ruleout.estimator.inputs import per_row
     from ruleout.labels import Evidence, LabelSets
 
-    sets, _ = per_row(target, len(x))
+    rows, mistakes = table.raw or table, isinstance(target, Evidence)
+    sets = per_row(target, len(table))[0] if table.raw is None else rows.sets
     if not isinstance(sets, LabelSets):
         return None
-    return inspect(sets, x).assumption(mistakes=isinstance(target, Evidence))
+    return inspect(sets, rows.x).assumption(mistakes=mistakes)
 
 
 @contextmanager
@@ -332,6 +333,18 @@ class Source:
         "How often what was ruled out is wrong: 0.05, or 3/30, so many of as many questions whose "
         "answer is known.",
     ] = None
+    annotator: Annotated[
+        str | None,
+        "COLUMN",
+        "The column of who ruled it out, where rows are answers of several people: all answers "
+        "about an item count, each as its author is wrong by what the others say.",
+    ] = None
+    item: Annotated[
+        str | None,
+        "COLUMN",
+        "The column of what each answer is about. By default 'item' with --features-from, else "
+        "rows with equal features are about one item.",
+    ] = None
     label: Annotated[str | None, "COLUMN", "The column of the true labels."] = None
     features: Annotated[
         list[str] | None,
@@ -394,8 +407,8 @@ class Source:
             kind = "tables and image folders"
             kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
-        if self.error_rate and not (self.excluded or self.candidates):
-            kind, wrong = "what was ruled out in a table", ["error_rate"]
+        if not (self.excluded or self.candidates):
+            kind, wrong = "what was ruled out in a table", [*wrong, *options.ANSWERS]
         for name in wrong:
             if getattr(self, name):
                 say = f"this is for {kind}; leave it out"
@@ -436,7 +449,7 @@ class Source:
     @property
     def row_name(self) -> str:
         """What a column of the names of rows is called."""
-        return "item" if self.project or self.features_from else "file"
+        return "item" if self.project or self.features_from or self.item else "file"
 
     def need_column(self, options: str, given: bool) -> Source:
         """Raise where no column was `given` and folders do not name the classes of images."""
@@ -488,9 +501,11 @@ class Source:
 
     def heard(self, table: Table) -> Table:
         """Return a table with what its sets say of every class, where some of them are wrong."""
-        if self.error_rate is None or table.sets is None:
+        if table.sets is None or not (self.error_rate or self.annotator or self.item):
             return table
-        return table.heard(parse_rate(self.error_rate))
+        found = table.heard(parse_rate(self.error_rate or "0"))
+        tell(found.notes[len(table.notes) :])
+        return found
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""

@@ -41,7 +41,7 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="A,B,…",
-            help="By default the eighteen of the paper, and likelihood with --error-rate.",
+            help="By default the eighteen of the paper, and likelihood where sets may be wrong.",
         ),
     ] = None,
     grid: Annotated[
@@ -125,7 +125,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         train, test = split(len(x), judge, seed=told["seed"], groups=together(x, groups))
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
-    about = assumed(rows.evidence or rows.sets, x)
+    about = assumed(table.evidence or table.sets, table)
     assert about is not None  # of sets there always is one
     told["score"] = usual = "calibrated" if about.level == "warning" else "accuracy"
     told["criterion"] = told["criterion"] or usual

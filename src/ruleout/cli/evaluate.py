@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @friendly()
 @Source.from_options(
-    "label", *options.SETS, "error_rate", *options.COLUMNS, "unlabelled", "skip_bad_rows"
+    "label", *options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled", "skip_bad_rows"
 )
 def evaluate(
     model: options.Model,
@@ -61,8 +61,10 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         if table.sets is not None:
             said = table.sets if table.evidence is None else table.evidence
             scores.setdefault("sets", SetScores()).add(probabilities, said)
-            seen = seen or Inspection(table.sets.classes)
-            seen.add(table.sets, table.x, table.labels, probabilities.argmax(1))
+            seen, rows = seen or Inspection(table.sets.classes), table.raw or table
+            predicted = probabilities if rows is table else clf.predict_proba(rows.x)
+            assert rows.sets is not None  # as in what was made of them
+            seen.add(rows.sets, rows.x, rows.labels, predicted.argmax(1))
     found = {name: score.result() for name, score in scores.items()}
     if seen is not None:
         mistakes = table.evidence is not None

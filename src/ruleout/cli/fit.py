@@ -115,7 +115,7 @@ def fit(
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
         clf.fit(table.x, target, weight, **told)
     clf.save(out, reading=dict(table.reading))
-    _print(clf, table, out, replaced, assumed(target, table.x))
+    _print(clf, table, out, replaced, assumed(target, table))
 
 
 def _widths(text: str | None) -> list[int] | None:

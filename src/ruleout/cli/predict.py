@@ -62,7 +62,7 @@ def predict(
 
 
 @friendly()
-@Source.from_options(*options.SETS, "error_rate", *options.COLUMNS, "unlabelled")
+@Source.from_options(*options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled")
 def resolve(
     model: options.Model,
     source: Source,

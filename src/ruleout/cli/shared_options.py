@@ -9,9 +9,10 @@ import typer
 
 #: Options that say what data are, as several commands have them together.
 SETS = ("excluded", "candidates")
+ANSWERS = ("error_rate", "annotator", "item")
 COLUMNS = ("features", "ignore", "features_from", "labels_file", "separator")
 LEARNING = (
-    *(*SETS, "label", *COLUMNS, "text", "weight", "group"),
+    *(*SETS, "annotator", "item", "label", *COLUMNS, "text", "weight", "group"),
     *("classes", "size", "unlabelled", "skip_bad_rows"),
 )
 

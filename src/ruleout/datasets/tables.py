@@ -76,6 +76,9 @@ class Table:
     #: is right, from 0 to 1, where the label file has a column ``weight``
     weight: NDArray[np.float64] | None = None
     groups: NDArray[np.intp] | None = None  #: the number of each row's group; None: nobody asked
+    annotators: NDArray[Any] | None = None  #: who ruled it out, by name; None: nobody asked
+    items: NDArray[Any] | None = None  #: what the row is about, by name; None: nobody asked
+    raw: Table | None = None  #: the answers as they were read, of a table that joins them
     source: Path  #: the file or folder
     sha256: str  #: of the bytes read
     #: how it was read, as plain JSON: ``read_table(other, reading=...)`` does the same again
@@ -97,13 +100,51 @@ class Table:
         parts += [what for what, found in held.items() if found is not None]
         return f"Table({self.source.name!r}, {', '.join(parts)})"
 
-    def heard(self, error: Any) -> Table:
+    def heard(self, error: Any = 0.0) -> Table:
         """Return the table with what its sets say of every class, if some of them are wrong.
 
-        `error` is as for :func:`ruleout.evidence`.
+        Where annotators or items were read, all answers about an item become one row, and how often
+        each person is wrong is learnt. `error` is as for :func:`ruleout.evidence`.
         """
         assert self.sets is not None  # what was ruled out was read
-        return replace(self, evidence=evidence(self.sets, error))
+        if self.annotators is None and self.items is None:
+            return replace(self, evidence=evidence(self.sets, error))
+        first, about = self._places()
+        who = np.zeros(len(self), np.intp)
+        if self.annotators is not None:
+            who = np.unique(self.annotators, return_inverse=True)[1]
+        said = evidence(self.sets, error, items=about, people=who)
+        note = f"{who.max() + 1:,} people gave {len(self):,} answers about {len(first):,} items"
+        if said.errors is not None:
+            own, mean = said.errors, said.errors[who].mean()
+            note += f"; by how far they agree, {mean:.1%} are wrong, of the best {own.min():.1%}"
+            note += f" and of the worst {own.max():.1%}."
+        else:
+            rate = "the error rate is as given" if np.any(error) else "they count as never wrong"
+            note += f", too few about the same to tell how many are wrong: {rate}."
+        kept = {name: getattr(self, name) for name in ("x", "labels", "weight", "groups")}
+        held: Any = {name: None if one is None else one[first] for name, one in kept.items()}
+        called = self.row_names if self.items is None else self.items.tolist()
+        held["row_names"] = None if called is None else tuple(called[row] for row in first)
+        held |= {"evidence": said, "sets": said.sets, "raw": self, "notes": (*self.notes, note)}
+        return replace(self, **held, annotators=None, items=None)
+
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the first row about each item, and about which item each row is."""
+        from ruleout.datasets.data_checks import row_hashes
+
+        if self.items is None and not self.x.size:
+            raise DataError("without features, nothing says what answers are about", "name --item")
+        names = row_hashes(self.x) if self.items is None else self.items
+        _, first, about = np.unique(names, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        first, about = first[order], np.argsort(order)[about]
+        for name in ("labels", "groups"):
+            column = getattr(self, name)
+            if column is not None and (bad := np.flatnonzero(column != column[first][about])).size:
+                problem = f"answers about one item have different {name}"
+                raise DataError(problem, "give them the same", row=bad.tolist(), file=self.source)
+        return first, about
 
 
 def read_table(
@@ -117,6 +158,8 @@ def read_table(
     text: Sequence[str] = (),
     weight: str | None = None,
     group: str | None = None,
+    annotator: str | None = None,
+    item: str | None = None,
     features_from: str | Path | None = None,
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
@@ -151,6 +194,9 @@ def read_table(
         Columns of text: each becomes up to 2,000 features, the tf-idf of its most frequent words.
     weight, group
         The columns (in NPZ the arrays) of what each row weighs, and of what it belongs to.
+    annotator, item
+        Where rows are answers of several people, the columns of who gave them and about what;
+        :meth:`Table.heard` joins them.
     features_from
         Another table that has the features, such as an embedding. A column ``item`` of both names
         the rows; those that the other does not have are left out, and a note says so.
@@ -269,6 +315,8 @@ class Request:
     text: Sequence[str] = ()
     weight: str | None = None
     group: str | None = None
+    annotator: str | None = None
+    item: str | None = None
     features_from: str | Path | None = None
     classes: Classes | None = None
     labels_file: str | Path | None = None
@@ -293,8 +341,8 @@ class Request:
     @property
     def held(self) -> tuple[str, ...]:
         """The columns that hold labels, names, groups or text, and are not numbers."""
-        more = (name for name in (self.names, self.group, *self.texts) if name is not None)
-        return tuple(dict.fromkeys((*self.named, *more)))
+        more = (self.names, self.group, self.annotator, self.item, *self.texts)
+        return tuple(dict.fromkeys((*self.named, *(name for name in more if name is not None))))
 
     @property
     def words(self) -> Mapping[str, Any]:
@@ -339,7 +387,11 @@ class Request:
         if self.weight in self.held:
             problem = f"column {self.weight!r} is asked for as weights and as something else"
             raise DataError(problem, "name two columns")
+        for name in (self.annotator, self.item):
+            if name is not None and (*self.named, self.annotator, self.item).count(name) > 1:
+                raise DataError(f"column {name!r} is asked for twice", "name two columns")
         kinds = {self.weight: "weights", self.group: "groups", self.names: "names"}
+        kinds |= {self.annotator: "people", self.item: "items"}
         kinds |= dict.fromkeys(self.texts, "text")
         for name in self.taken:
             if name in (self.features or ()):
@@ -462,7 +514,7 @@ class _Reader:
 
     def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
         guess = bool(ask.named) and ask.classes is None
-        whole = ask.names or ask.group or ask.weight or ask.text
+        whole = ask.names or ask.group or ask.weight or ask.text or ask.annotator or ask.item
         if whole or (guess and ask.skip_bad_rows):
             wide = None  # names occur once in all rows; rows that stay say which classes there are
         self._path, self._ask, self._wide = path, ask, wide
@@ -532,7 +584,10 @@ class _Reader:
                 columns, rows = columns.without(error.rows), np.delete(rows, list(error.rows))
             else:
                 names = self._ask.names
-                called = None if names is None else row_names(columns.cells[names], names)
+                called = None
+                if names is not None:
+                    again = self._ask.item == names
+                    called = row_names(columns.cells[names], names, again)
                 return replace(table, row_names=called)
         return None
 
@@ -601,7 +656,8 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     if path.is_dir():
         remedy = f"give its label file in its place, with a column {KEY!r}"
         raise DataError("a folder of images has its own features", remedy)
-    both: Any = {"names": KEY, "features_from": None}
+    both: Any = {"names": ask.item or KEY, "features_from": None}
+    both["item"] = both["names"] if ask.item or ask.annotator else None
     own: Any = {"features": (), "ignore": (), "text": (), "reading": None}
     rows = read(path, replace(ask, **own, **both))
     found = read(file, Request(names=KEY, **{name: getattr(ask, name) for name in own}))
@@ -614,7 +670,8 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     if left := len(rows) - len(kept):
         notes.append(f"{left:,} of {len(rows):,} rows are not in {file}: left out.")
     names = [(rows.row_names or ())[row] for row in kept]
-    held = {name: getattr(rows, name) for name in ("sets", "labels", "weight", "groups")}
+    columns = ("sets", "labels", "weight", "groups", "annotators", "items")
+    held = {name: getattr(rows, name) for name in columns}
     held = {name: column if column is None else column[kept] for name, column in held.items()}
     held |= {name: getattr(found, name) for name in ("shape", "features", "reading")}
     held |= {"x": found.x[[place[name] for name in names]], "row_names": tuple(names)}
@@ -701,22 +758,22 @@ def labelled(
     return sets, labels, classes, guess_notes(classes) if guessed else []
 
 
-def row_names(cells: Iterable[Any], column: str) -> tuple[str, ...]:
-    """Return the names of the rows as text; each occurs once."""
-    seen: dict[str, None] = {}
-    for row, cell in enumerate(cells):
-        name = "" if cell is None else str(cell)
-        if not name or name in seen:
+def row_names(cells: Iterable[Any], column: str, again: bool = False) -> tuple[str, ...]:
+    """Return the names of the rows as text; each occurs once, unless `again` says otherwise."""
+    names = ["" if cell is None else str(cell) for cell in cells]
+    seen: set[str] = set()
+    for row, name in enumerate(names):
+        if not name or (name in seen and not again):
             problem = f"the name {brief(name)} appears twice" if name else "the name is empty"
             raise DataError(problem, "give every row a name of its own", row=row, column=column)
-        seen[name] = None
-    return tuple(seen)
+        seen.add(name)
+    return tuple(names)
 
 
 def weight_and_groups(
     ask: Request, numbers: Callable[[str], NDArray[Any]], cells: Callable[[str], Iterable[Any]]
 ) -> dict[str, Any]:
-    """Return what each row weighs and the number of its group, where columns were named."""
+    """Return what each row weighs, its group, who said it and about what, where that was asked."""
     found: dict[str, Any] = {}
     if ask.weight is not None:
         found["weight"] = weight = numbers(ask.weight)
@@ -725,12 +782,17 @@ def weight_and_groups(
             problem = "the weight is not a number of at least 0" if bad else "every row weighs zero"
             remedy = "give numbers, some of them above zero"
             raise DataError(problem, remedy, row=bad, column=ask.weight)
-    if ask.group is not None:
-        names = ["" if cell is None else str(cell).strip() for cell in cells(ask.group)]
+    kinds = {"groups": ask.group, "annotators": ask.annotator, "items": ask.item}
+    for kind, column in kinds.items():
+        if column is None:
+            continue
+        names = ["" if cell is None else str(cell).strip() for cell in cells(column)]
         if empty := [row for row, name in enumerate(names) if not name]:
-            remedy = "name the group of each row"
-            raise DataError("the cell is empty", remedy, row=empty, column=ask.group)
-        found["groups"] = np.unique(names, return_inverse=True)[1]
+            remedy = f"name the {kind[:-1]} of each row"
+            raise DataError("the cell is empty", remedy, row=empty, column=column)
+        found[kind] = (
+            np.unique(names, return_inverse=True)[1] if kind == "groups" else np.array(names)
+        )
     return found
 
 

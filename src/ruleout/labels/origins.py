@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.classes import Classes, class_names, encode, to_array
+from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.sets import LabelSets
@@ -281,12 +282,13 @@ class Evidence:
     #: ``[n, k]``: the logarithm of how likely all that was said is, for every class; at most 0
     likelihood: Array
     credit: Credit  #: what predicting each class earns
-    #: of so many questions with a known answer (second) so many were answered wrongly (first);
-    #: None where the error rates were given
+    #: of so many questions with a known answer (second) so many were answered wrongly (first), or
+    #: what tells as much; None where the error rates were given
     gold: tuple[int, int] | None = None
     #: the same as it would be at another error rate
     at_error: Callable[[float], Evidence] | None = None
     level: Array | float = 0.0  #: ``[n]``: what was taken off the logarithms to make them at most 0
+    errors: Array | None = None  #: ``[people]``: how often each is wrong, where that was learnt
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -339,7 +341,9 @@ _RATES = np.array([0.002, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.22, 
 _FAR = 1e4  # a class that is this much less likely is impossible
 
 
-def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidence:
+def evidence(
+    sets: LabelSets, error: Any = 0.0, *, items: Any = None, people: Any = None
+) -> Evidence:
     r"""Say what sets make of every class, if some of them are wrong.
 
     Parameters
@@ -352,6 +356,10 @@ def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidenc
     items
         ``[m]``: about which row each set is, rows being counted from 0. Answers about a row are
         taken as independent, given its class.
+    people
+        ``[m]``: who gave each answer, counted from 0. How often each person is wrong is then learnt
+        from what others say of the same items, if they say enough
+        (:func:`~ruleout.labels.dawid_skene.learn_errors`); an `error` above 0 is the mean of all.
 
     Examples
     --------
@@ -366,6 +374,14 @@ def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidenc
     known = np.asarray(error, float)
     sure = (gold[0] + 1) / (gold[1] + 2) if gold else known  # no answer is beyond doubt
     places, joined = None if items is None else _places(items, len(sets)), sets
+    learnt = None
+    if people is not None and places is not None:
+        who = _places(people, len(sets))
+        learnt = learn_errors(sets, places, who)
+    if learnt is not None:
+        own = learnt.own[who]
+        gold = gold if known.any() else learnt.counts
+        sure = known = np.minimum(own * (known / own.mean()), 0.99) if known.any() else own
 
     def at_error(rate: float) -> Evidence:
         mean = float(known.mean())
@@ -378,7 +394,8 @@ def evidence(sets: LabelSets, error: Any = 0.0, *, items: Any = None) -> Evidenc
     if places is not None:
         joined, likelihood, credit = _together(sets, likelihood, credit, places)
     level = likelihood.max(1)
-    return Evidence(joined, likelihood - level[:, None], credit, gold, at_error, level)
+    told = credit, gold, at_error, level, learnt and learnt.own
+    return Evidence(joined, likelihood - level[:, None], *told)
 
 
 def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
@@ -399,17 +416,15 @@ def _together(
     sets: LabelSets, likelihood: Array, credit: Credit, items: NDArray[np.intp]
 ) -> tuple[LabelSets, Array, Credit]:
     """Join what several sets say about a row: independent, given its class."""
-    n, k = int(items.max(initial=-1)) + 1, sets.shape[1]
-    votes, joined, total, value, right, wrong = np.zeros((6, n, k))
+    n = int(items.max(initial=-1)) + 1
     weight = np.broadcast_to(credit.weight, sets.shape)
-    says = weight > 0
-    spread = (weight**2 * np.where(says, part, 0) for part in credit[1:])
-    for into, part in zip(
-        (votes, joined, total, value, right, wrong),
-        (sets.excluded, likelihood, weight, weight * credit.value, *spread),
-        strict=True,
-    ):
-        np.add.at(into, items, part)
+    spread = (weight**2 * np.where(weight > 0, part, 0) for part in credit[1:])
+    parts = (sets.excluded, likelihood, weight, weight * credit.value, *spread)
+    votes, joined, total, value, right, wrong = (
+        np.stack([np.bincount(items, column, n) for column in part.T], 1).astype(float)
+        for part in parts
+    )
+    joined[np.isneginf(joined).all(1)] = 0  # though none is wrong, they contradict each other
     with np.errstate(divide="ignore", invalid="ignore"):
         found = value / total, right / total**2, wrong / total**2
     unsaid = total == 0
