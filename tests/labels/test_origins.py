@@ -14,8 +14,8 @@ from ruleout.labels.origins import (
     Flips,
     Transition,
     Uniform,
+    evidence,
     judge,
-    judge_with,
     judge_with_labels,
     wilson,
 )
@@ -134,14 +134,32 @@ def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accurac
         predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
         sets = origin.draw(y, k, seed)
         wrong = int(random.binomial(30, error))
-        found = judge_with(lambda e: Uniform("released", e).credit(sets).of(predicted), wrong, 30)  # noqa: B023
+        found = evidence(sets, (wrong, 30)).judge(predicted)
         held += found is not None and found.low <= accuracy <= found.high
     assert held >= 0.92 * 400
 
 
 def test_no_number_where_the_sets_may_say_nothing() -> None:
     sets = Uniform(1).draw([0] * 50, 10, 0)
-    assert judge_with(lambda e: Uniform(1, e).credit(sets).of(np.zeros(50, int)), 3, 30) is None
+    assert evidence(sets, (3, 30)).judge(np.zeros(50, int)) is None
+
+
+def test_rows_that_occur_often_are_as_many_rows() -> None:
+    random = np.random.default_rng(3)
+    credit = Uniform().credit(Uniform().draw(random.integers(K, size=60), K, 1))
+    some, times = credit.of(random.integers(K, size=60)), random.integers(1, 5, size=60)
+    often = type(some)(*(np.repeat(part, times) for part in some))
+    np.testing.assert_allclose(judge(some, times), judge(often), atol=1e-12)
+
+
+def test_rows_of_a_group_that_agree_count_as_one() -> None:
+    """Ten equal rows each: as wide as the interval of one of ten; also where all are right."""
+    for hits in (17, 20):
+        sets = LabelSets.from_labels([0] * 20, K)
+        one = Uniform().credit(sets).of(np.array([0] * hits + [1] * (20 - hits)))
+        ten = type(one)(*(np.repeat(part, 10) for part in one))
+        found = judge(ten, groups=np.repeat(np.arange(20), 10))
+        np.testing.assert_allclose(found, judge(one), atol=1e-9)
 
 
 def judged_with_labels(labels: int, accuracy: float, seed: int, avoid: float) -> tuple[Any, Any]:

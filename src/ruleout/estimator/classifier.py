@@ -40,7 +40,7 @@ from ruleout.labels.origins import Evidence
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
-from ruleout.selection import Search, folds, search
+from ruleout.selection import Search, folds, pool, search
 from ruleout.training import (
     Callback,
     GridFit,
@@ -70,8 +70,10 @@ class Judged(NamedTuple):
     """A criterion on the rows that were held out."""
 
     name: str
-    estimate: float
-    standard_error: float
+    estimate: float  #: of accuracy, less what choosing adds; NaN where nothing follows
+    standard_error: float  #: of what chose
+    low: float | None = None  #: of accuracy: the ends of its 95 % interval
+    high: float | None = None
 
 
 class Resolved(NamedTuple):
@@ -152,19 +154,20 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         a dictionary of lists, or a list of dictionaries, of ``learning_rate``, ``weight_decay``,
         ``batch_size``, options of the model (``model.hidden``) and of the loss. All are trained on
         most rows, the others choose one by `criterion` *from their sets alone*, and the choice is
-        trained on all rows.
+        trained on all rows. Up to 5,000 rows are cut into five folds that take turns to choose.
     criterion
         ``"accuracy"``, ``"consistency"``, ``"risk"``, or what
         :func:`ruleout.criterion` returns.
     rule
         ``"best"`` or ``"one-standard-error"``; see :func:`ruleout.selection.choose`.
     validation_fraction
-        The share of rows held out to choose on; they count alike whatever their weight. None: a
-        tenth; with ``grid="small"`` 1,000 rows, at least a tenth and at most three tenths.
+        The share of rows held out to choose on; they count alike whatever their weight. None: up
+        to 5,000 rows every row once, in five folds; else a tenth, with ``grid="small"`` at least
+        1,000 rows.
     early_stopping, patience
         Also choose the number of epochs: a configuration stops after `patience` epochs without a
         better criterion on the rows held out, then the model is trained on all rows for as many
-        epochs as its best had.
+        epochs as its best had, on average over folds.
     classes
         All class names in their order, or their number, where y does not bring them.
     class_weight
@@ -190,8 +193,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     configuration_
         What was trained: learning rate, weight decay, options of the loss.
     criterion_
-        Name, estimate and standard error on the rows held out, where there were any. The same rows
-        chose, so it is a little too good.
+        Name, estimate and standard error on the rows held out, where there were any. Of accuracy
+        also ``low`` and ``high``, a 95 % interval, and what choosing adds is taken off
+        (:meth:`ruleout.selection.Search.honest`); not with `early_stopping`, which leaves it a
+        little too good.
     search_
         All configurations that were tried, one array per column, where there was a grid.
     history_
@@ -331,7 +336,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             data = data._replace(groups=together(data.x, data.groups))
         if expect is not None:
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
-            expect(1.25 * seconds if choosing else seconds)  # judging, and training the choice
+            times = 1.25 * max(1, (choosing.get("folds") or 0) - 1) if choosing else 1
+            expect(times * seconds)  # with judging, and training the choice
         tell = progress or (_print_tenths() if self.verbose else None)
         options["callback"] = callback
         if choosing:
@@ -347,8 +353,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
         if found is not None and choosing:
-            self._keep_search(found)
-            self.record_["held_out"] = choosing["share"]
+            self._keep_search(found, data.x)
+            way = "share" if choosing["folds"] is None else "folds"
+            self.record_["held_out" if way == "share" else way] = choosing[way]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -408,9 +415,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for name in ("criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
 
-    def _keep_search(self, found: Search) -> None:
+    def _keep_search(self, found: Search, x: Any) -> None:
         grid, place = found.grid, int(found.chosen[0])
         self.criterion_ = Judged(found.criterion.name, *found.estimate)
+        if found.criterion.name == "accuracy" and not self.early_stopping:
+            number = found.honest(x, self.device)
+            told = {"estimate": np.nan} if number is None else number._asdict()
+            self.criterion_ = self.criterion_._replace(**told)
         if not np.isfinite(self.criterion_.standard_error):
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
             warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
@@ -423,14 +434,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.search_ = tried | {
             "estimate": found.estimates[0],
             "standard_error": found.errors[0],
-            "epochs": grid.stopped[0],
-            "diverged": grid.diverged[0],
+            "epochs": np.rint(pool(grid.stopped, found.mass)[0]).astype(int),
+            "diverged": grid.diverged.max(0),
         }
         name = f"held out/{found.criterion.name}"
         self.search_history_ = {
             "epoch": grid.epochs,
-            "estimate": grid.history[name][0, place],
-            "standard_error": grid.errors[name][0, place],
+            "estimate": pool(grid.history[name], found.mass)[0, place],
+            "standard_error": pool(grid.errors[name], found.mass, 2)[0, place],
         }
 
     def _training_data(
@@ -588,6 +599,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.grid is None and not self.early_stopping:
             return None
         share, rule = self.validation_fraction, self.rule
+        parts = _FOLDS if share is None and n <= _MANY else None
         if share is None:
             share = min(0.3, max(0.1, 1000 / n)) if self._small else 0.1
         if not isinstance(share, (int, float)) or not 0 < share < 1:
@@ -597,7 +609,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             raise InputError(f"unknown rule {brief(rule)}", "say 'best' or 'one-standard-error'")
         patience = _whole("patience", self.patience) if self.early_stopping else None
         choosing = {"criterion": self.criterion, "share": float(share), "rule": rule}
-        return choosing | {"patience": patience}
+        return choosing | {"folds": parts, "patience": patience}
 
     def _logits(self, X: Any) -> Tensor:
         """Return ``[n, k]`` in float64.

@@ -410,8 +410,9 @@ def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> 
             setattr(clf, f"{name}_", _table(card[name], file, name))
     if card["criterion"] is not None:
         try:
-            name, estimate, error = card["criterion"]
-            clf.criterion_ = Judged(str(name), float(estimate), float(error))
+            name, *numbers = card["criterion"]
+            told = [None if one is None else float(one) for one in numbers]
+            clf.criterion_ = Judged(str(name), *told)
         except (TypeError, ValueError):
             _wrong(file, "criterion")
     if card["seed"] < 0 or card["calls"] < 0:

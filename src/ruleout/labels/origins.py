@@ -92,14 +92,19 @@ class Uniform:
         return np.where(sets.excluded, gap[:, None], 0.0)
 
     def credit(self, sets: LabelSets) -> Credit:
-        """Return (1[possible] - b) / (a - b): a and b are how often right and wrong ones stay."""
+        """As :func:`stay_credit`: a set that is wrong leaves one more wrong class possible."""
         k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
-        a, b = 1 - e, 1 - (s - e) / (k - 1)
-        says = a > b + 1e-9  # else it is wrong so often that it says nothing
-        a, b, scale = (v[:, None] for v in (a, b, np.where(says, a - b, 1)))
-        value = np.where(says[:, None], (sets.candidates - b) / scale, 0)
-        chances = (np.where(says[:, None], p * (1 - p) / scale**2, np.inf) for p in (a, b))
-        return Credit(value, *(np.broadcast_to(one, sets.shape) for one in chances))
+        return stay_credit(sets, 1 - e, 1 - (s - e) / (k - 1))
+
+
+def stay_credit(sets: LabelSets, a: Any, b: Array) -> Credit:
+    """Return (1[possible] - b) / (a - b): a and b are how often right and wrong classes stay."""
+    a = np.broadcast_to(a, b.shape)
+    says = a > b + 1e-9  # else it is wrong so often that it says nothing
+    a, b, scale = (v[:, None] for v in (a, b, np.where(says, a - b, 1)))
+    value = np.where(says[:, None], (sets.candidates - b) / scale, 0)
+    chances = (np.where(says[:, None], p * (1 - p) / scale**2, np.inf) for p in (a, b))
+    return Credit(value, *(np.broadcast_to(one, sets.shape) for one in chances))
 
 
 class _Matrix:
@@ -213,7 +218,7 @@ class Interval(NamedTuple):
 _Z = 1.959963984540054  # of the normal distribution: 95 % lie within
 
 
-def judge(credit: Credit) -> Interval:
+def judge(credit: Credit, times: Any = None, groups: Any = None) -> Interval:
     r"""Estimate the accuracy from what predictions earned, with Wilson's interval made general.
 
     With weights :math:`\omega` the estimate is :math:`m = \sum \omega v / \sum \omega`. If the
@@ -221,6 +226,9 @@ def judge(credit: Credit) -> Interval:
     \omega)^2`, with the variances of right and wrong predictions. All t whose distance from m is
     at most 1.96 such standard errors make the interval: the roots of a quadratic equation. It is
     as wide as it must be where nothing was wrong, too. Rows that say little weigh little.
+
+    `times`, ``[n]``, is how often each row occurs. Where rows come in `groups` (numbers, ``[n]``),
+    the variance is multiplied by how much more sums over groups vary than rows alone would.
     """
     value, right, wrong = credit
     if not len(value):
@@ -232,13 +240,22 @@ def judge(credit: Credit) -> Interval:
         )
     says = weight > 0
     value, right, wrong, weight = value[says], right[says], wrong[says], weight[says]
-    weight = weight / weight.sum()
-    m, square = float(weight @ value), weight**2
+    times = np.ones(len(value)) if times is None else np.asarray(times, float)[says]
+    weight = weight / (times @ weight)
+    m, square = float((times * weight) @ value), times * weight**2
+    if groups is not None:
+        square = square * _design_effect(weight * (value - m), weight, np.asarray(groups)[says])
     level, slope, bend = square @ wrong, square @ (right - wrong + 1), square.sum()
     a, b, c = 1 + _Z**2 * bend, 2 * m + _Z**2 * slope, m**2 - _Z**2 * level
     root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
     low, high = ((b + sign * root) / (2 * a) for sign in (-1, 1))
     return Interval(m, *(float(np.clip(one, 0, 1)) for one in (low, high)))
+
+
+def _design_effect(off: Array, weight: Array, groups: NDArray[np.intp]) -> float:
+    """Return how much more the sums of groups vary than rows would; where none is off, at most."""
+    parts = off if np.abs(off).max() > 1e-12 else weight
+    return max(float(np.square(np.bincount(groups, parts)).sum() / np.square(parts).sum()), 1.0)
 
 
 def wilson(hits: float, n: float) -> Interval:
@@ -249,26 +266,16 @@ def wilson(hits: float, n: float) -> Interval:
     return Interval(p, max(float(low), 0.0), min(float(high), 1.0))
 
 
-def judge_with(credit: Callable[[float], Credit], wrong: int, asked: int) -> Interval | None:
-    """Estimate the accuracy where gold questions measured how often answers are wrong.
+def widened(here: Interval, *ends: Interval) -> Interval:
+    """Join an interval at an error rate with those at the ends of what the rate may be.
 
-    `credit` says what predictions earn at an error rate. The uncertainty of the rate joins that of
-    the rows: distances from the estimate to their ends add up in squares (MOVER; Zou and Donner
-    2008). None where a rate that cannot be excluded would leave nothing to be learnt from the sets.
+    The uncertainty of the rate joins that of the rows: distances from the estimate to their ends
+    add up in squares (MOVER; Zou and Donner 2008).
     """
-    rate = wilson(wrong, asked)
-    try:
-        here, *ends = (judge(credit(error)) for error in rate)
-    except LabelError:
-        return None
-    far = [one.estimate for one in ends]
-    low = here.estimate - np.hypot(
-        here.estimate - here.low, min(*far, here.estimate) - here.estimate
-    )
-    high = here.estimate + np.hypot(
-        here.high - here.estimate, max(*far, here.estimate) - here.estimate
-    )
-    return Interval(here.estimate, max(float(low), 0.0), min(float(high), 1.0))
+    m, every = here.estimate, [one.estimate for one in (here, *ends)]
+    low = m - np.hypot(m - here.low, m - min(every))
+    high = m + np.hypot(here.high - m, max(every) - m)
+    return Interval(m, max(float(low), 0.0), min(float(high), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,16 +330,26 @@ class Evidence:
         """``[n, k]``: how much less likely each class is than the likeliest."""
         return np.asarray(np.minimum(-self.likelihood, _FAR))
 
-    def judge(self, predicted: NDArray[np.intp]) -> Interval | None:
+    @property
+    def at_rates(self) -> list[Evidence]:
+        """Itself; then, where gold questions measured the error rate, as at its interval's ends."""
+        if self.gold is None or self.at_error is None:
+            return [self]
+        return [self, *(self.at_error(rate) for rate in wilson(*self.gold)[1:])]
+
+    def judge(
+        self, predicted: NDArray[np.intp], shift: float = 0.0, groups: Any = None
+    ) -> Interval | None:
         """Estimate the accuracy of predictions (positions among the classes) with an interval.
 
-        None where so much may be wrong that nothing follows.
+        `shift` is added to the estimate first. None where a rate of errors that cannot be excluded
+        would leave nothing to be learnt from the sets.
         """
-        made = self.at_error
-        if self.gold is not None and made is not None:
-            return judge_with(lambda error: made(error).credit.of(predicted), *self.gold)
+        earned = (one.credit.of(predicted) for one in self.at_rates)
         try:
-            return judge(self.credit.of(predicted))
+            return widened(
+                *(judge(one._replace(value=one.value + shift), groups=groups) for one in earned)
+            )
         except LabelError:
             return None
 

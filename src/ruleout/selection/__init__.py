@@ -15,10 +15,11 @@ from torch import Tensor
 from ruleout import losses
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, Interval
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
+from ruleout.training.grid_fit import predict
 from ruleout.training.validation import as_trials, check_features, group_numbers
 from ruleout.training.watches import by_group
 
@@ -289,12 +290,17 @@ def choose(
 class Search:
     """What a search found."""
 
-    grid: GridFit  #: the whole grid, trained on the rows that were not set aside
+    #: the whole grid, trained on the rows that were not set aside; with K folds ``[T·K, C]``, those
+    #: of a trial beside each other
+    grid: GridFit
     criterion: Criterion  #: what chose
     estimates: NDArray[np.float64]  #: ``[T, C]``: the criterion on the rows set aside
     errors: NDArray[np.float64]  #: ``[T, C]``: its standard errors
     chosen: NDArray[np.intp]  #: ``[T]``: the number of the configuration that each trial chose
     final: GridFit | None  #: the choice trained on all rows, ``[T, 1]``; None without refit
+    trials: Sequence[Trial]  #: what was given
+    aside: Sequence[NDArray[np.intp]]  #: the rows set aside, of each trial and fold
+    mass: NDArray[np.float64]  #: ``[T, K]``: how much they count
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -315,12 +321,63 @@ class Search:
     @property
     def epochs(self) -> int:
         """For how many epochs the choice is to be trained: as many as it had, mean over trials."""
-        own = self.grid.stopped[np.arange(len(self.chosen)), self.chosen]
+        each = np.repeat(self.chosen, len(self.grid.stopped) // len(self.chosen))
+        own = self.grid.stopped[np.arange(len(each)), each]
         return max(1, round(float(own.mean())))
+
+    def honest(self, x: Any, device: Any = None, trial: int = 0) -> Interval | None:
+        """Estimate the accuracy of what a trial chose, less what choosing adds to it.
+
+        Rows are predicted by models that did not train on them. The best of several is too good by
+        chance; so it is chosen anew in 300 bootstrap samples of the rows (or groups), and judged by
+        the rows outside (BBC-CV; Tsamardinos, Greasidou and Borboudakis 2018). The models had
+        fewer rows than the final one, which may be a little better. None where nothing follows
+        from what was said.
+        """
+        folds = range(self.mass.shape[1] * trial, self.mass.shape[1] * (trial + 1))
+        kept = np.flatnonzero(np.isfinite(self.estimates[trial]))
+        parts = [self.trials[trial].part(self.aside[fold]) for fold in folds]
+        predicted = np.concatenate(
+            [
+                [
+                    predict(self.grid.module(fold, c).to(device), x[part.rows]).argmax(-1)
+                    for c in kept
+                ]
+                for fold, part in zip(folds, parts, strict=True)
+            ],
+            axis=1,
+        )
+        held = self.trials[trial].part(np.concatenate([self.aside[fold] for fold in folds]))
+        said, own = held.said, int(np.flatnonzero(kept == self.chosen[trial])[0])
+        groups = held.groups
+        if groups is not None:
+            groups = np.unique(groups, return_inverse=True)[1]
+        shift = _optimism(said, predicted, groups, own, int(held.seed or 0))
+        found = said.judge(predicted[own], -shift, groups)
+        return found and found._replace(estimate=float(np.clip(found.estimate, *found[1:])))
 
     def __repr__(self) -> str:
         mean, error = self.estimate
         return f"Search({self.configuration}, {self.criterion.name} {mean:.4f} ± {error:.4f})"
+
+
+def _optimism(
+    said: Evidence, predicted: NDArray[np.intp], groups: Any, own: int, seed: int
+) -> float:
+    """Return by how much the estimate of a choice, ``predicted[own]``, is too good; at least 0."""
+    weight = said.credit.weight.mean(1)
+    earned = np.stack([weight * said.credit.of(one).value for one in predicted], 1)  # [n, C]
+    units = np.arange(len(earned)) if groups is None else groups
+    chance, count, each = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1, []
+    for _ in range(_BAGS):
+        times = np.bincount(chance.integers(count, size=count), minlength=count)[units]
+        out = times == 0
+        if weight @ out > 0:
+            each.append(out @ earned[:, np.argmax(times @ earned)] / (weight @ out))
+    return max(earned[:, own].sum() / weight.sum() - float(np.mean(each)), 0.0) if each else 0.0
+
+
+_BAGS = 300
 
 
 def search(
@@ -329,6 +386,7 @@ def search(
     *,
     criterion: str | Criterion = "accuracy",
     share: float = 0.1,
+    folds: int | None = None,
     rule: Rule = "best",
     per_trial: bool = False,
     average: int = 1,
@@ -351,6 +409,10 @@ def search(
         A name, or what :func:`ruleout.criterion` returns; for the rule see :func:`choose`.
     share
         How many rows are set aside to choose on; they keep what was ruled out there.
+    folds
+        Instead of a share, set every row aside once: so many models of each configuration are
+        trained, each without one fold, and choose together. For accuracy rows then count by how
+        much they say. Fewer where rows or groups are fewer than two for each fold, at least two.
     per_trial
         Let every trial choose for itself; otherwise the mean over the trials decides.
     average
@@ -380,26 +442,33 @@ def search(
     judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed, x)
-    parts = [set_aside(trial, share) for trial in trials]
-    kept, apart = [train for train, _ in parts], even([aside for _, aside in parts])
-    held = watch_of(judge, apart, [len(aside.sets) for _, aside in parts])
+    aside = _aside(trials, share, folds)
+    owners = [trial for trial in trials for _ in range(len(aside) // len(trials))]
+    pairs = list(zip(owners, aside, strict=True))
+    kept = [one.part(np.setdiff1d(np.arange(len(one.sets)), rows)) for one, rows in pairs]
+    apart = [one.part(rows) for one, rows in pairs]
+    if folds and judge.name == "accuracy":
+        apart = [replace(trial, evidence=trial.said) for trial in apart]
+    held = watch_of(judge, even(apart), [len(trial.sets) for trial in apart])
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
-    both = {**(watch or {}), "held out": held}
+    seen = {**(watch or {}), "held out": held}
     folder = options.pop("checkpoint", None)
     if folder is not None:
         options["checkpoint"] = Path(folder) / "grid"
     options |= {"seed": seed, "progress": progress}
-    grid = fit_grid(x, kept, watch=both, stopping=stop, moments=False, **options)
-    estimates, errors = _judged(grid, name, 1 if stop else average, stop is not None)
+    grid = fit_grid(x, kept, watch=seen, stopping=stop, moments=False, **options)
+    mass = np.array([_counting(judge, trial).sum() for trial in apart]).reshape(len(trials), -1)
+    each = _judged(grid, name, 1 if stop else average, stop is not None)
+    estimates, errors = (pool(one, mass, power) for one, power in zip(each, (1, 2), strict=True))
     how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
     how["configurations"] = grid.configurations
     if per_trial:
-        each = zip(estimates, errors, strict=True)
-        chosen = np.array([choose(values, spread, **how) for values, spread in each])
+        both = zip(estimates, errors, strict=True)
+        chosen = np.array([choose(values, spread, **how) for values, spread in both])
     else:
         chosen = np.full(len(estimates), choose(estimates, errors, **how))
-    found = Search(grid, judge, estimates, errors, chosen, None)
+    found = Search(grid, judge, estimates, errors, chosen, None, trials, aside, mass)
     if not refit:
         return found
     options |= {"epochs": found.epochs, "watch": watch, "progress": refit_progress or progress}
@@ -420,10 +489,45 @@ def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -
     table, values = judge.graded
     known = [trial.evidence for trial in trials if trial.evidence is not None]
     weight = [
-        one.credit.weight.mean(1) * (np.arange(len(one)) < n)
-        for one, n in zip(known, counts, strict=True)
+        _counting(judge, one) * (np.arange(len(one.sets)) < n)
+        for one, n in zip(trials, counts, strict=True)
     ]
     return Watch([table(one) for one in known], {judge.name: values}, weight=weight, **told)
+
+
+def _counting(judge: Criterion, trial: Trial) -> NDArray[np.float64]:
+    """Return how much each row counts: by what it says, or alike where it says something."""
+    if trial.evidence is None or judge.graded is None:
+        return (trial.sets.sizes > 0).astype(float)
+    return np.asarray(trial.evidence.credit.weight.mean(1))
+
+
+def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
+    """Turn means of each fold, ``[T·K, ...]``, into those over all folds, ``[T, ...]``.
+
+    Folds count by their mass, ``[T, K]``. Of errors ``power=2`` makes the error of the mean.
+    """
+    if mass.shape[1] == 1:
+        return values
+    parts = values.reshape(*mass.shape, *values.shape[1:])
+    share = (mass / mass.sum(1, keepdims=True)).reshape(*mass.shape, *[1] * (values.ndim - 1))
+    with np.errstate(invalid="ignore"):
+        found = np.where(share > 0, share * parts, 0) ** power
+    return np.asarray(found.sum(1) ** (1 / power))
+
+
+def _aside(trials: Sequence[Trial], share: float, most: int | None) -> list[NDArray[np.intp]]:
+    """Return which rows are set aside: a share of each trial, or each of its folds."""
+    units = [np.arange(len(one.sets)) if one.groups is None else one.groups for one in trials]
+    fewest = min(int(own.max()) + 1 for own in units)
+    if most is None or fewest < 2:  # which raises
+        each = [(len(one.sets), share, int(one.seed or 0), one.groups) for one in trials]
+        return [split(n, part, seed=own, groups=groups)[1] for n, part, own, groups in each]
+    count, found = max(2, min(most, fewest // 2)), []
+    for trial, own in zip(trials, units, strict=True):
+        chance = np.random.default_rng([int(trial.seed or 0), 0])
+        found += folds(len(own), count, own, chance)
+    return found
 
 
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:

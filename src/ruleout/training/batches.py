@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, evidence, stay_credit
 from ruleout.methods import Form
 from ruleout.training.device import Numbers, room
 
@@ -45,6 +45,16 @@ class Trial:
     #: what was said about each row, where some of it may be wrong; approaches that have no place
     #: for it read the sets alone
     evidence: Evidence | None = None
+
+    @property
+    def said(self) -> Evidence:
+        """What was said about each row; where there is no evidence, as if nothing were wrong."""
+        if self.evidence is not None:
+            return self.evidence
+        found = evidence(self.sets)
+        if self.rate is None:
+            return found
+        return replace(found, credit=stay_credit(self.sets, 1.0, self.rate), at_error=None)
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
         given = {name: getattr(self, name) for name in ("weight", "rate", "groups")}
