@@ -54,22 +54,22 @@ def test_the_default_takes_at_least_2000_steps_and_100_epochs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "n", "share"),
+    ("told", "n", "folds", "share"),
     [
-        ({"grid": "small"}, 100, 0.3),
-        ({"grid": "small"}, 5000, 0.2),
-        ({"grid": "small"}, 60_000, 0.1),
-        ({"grid": "small", "validation_fraction": 0.1}, 100, 0.1),
-        ({"grid": "paper"}, 100, 0.1),
-        ({"early_stopping": True}, 100, 0.1),
+        ({"grid": "small"}, 5000, 5, 0.1),
+        ({"grid": "small"}, 8000, None, 0.125),
+        ({"grid": "small"}, 60_000, None, 0.1),
+        ({"grid": "small", "validation_fraction": 0.3}, 100, None, 0.3),
+        ({"grid": "paper"}, 100, 5, 0.1),
+        ({"early_stopping": True}, 6000, None, 0.1),
     ],
 )
-def test_of_few_rows_the_small_grid_holds_out_more(
-    told: dict[str, Any], n: int, share: float
+def test_few_rows_take_turns_to_choose_and_of_many_a_share_is_held_out(
+    told: dict[str, Any], n: int, folds: int | None, share: float
 ) -> None:
     choosing = RuleOutClassifier(**told)._choosing(n)
     assert choosing is not None
-    assert choosing["share"] == share
+    assert (choosing["folds"], choosing["share"]) == (folds, share)
 
 
 def test_progress_is_told_stage_by_stage() -> None:
@@ -118,7 +118,7 @@ def test_an_approach_may_be_an_object() -> None:
 
 
 def test_one_row_that_chooses_is_warned_of() -> None:
-    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, epochs=1)
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, epochs=1, validation_fraction=0.1)
     with pytest.warns(UserWarning, match="a single row was held out") as seen:
         clf.fit(X[:2], SETS[:2])
     assert seen[0].filename == __file__
@@ -134,8 +134,9 @@ def test_a_grid_is_chosen_from_and_the_choice_trained_on_all_rows(grid: Any) -> 
     best = int(np.argmax(clf.search_["estimate"]))
     assert clf.search_["learning_rate"][best] == 0.1
     assert clf.criterion_.name == "accuracy"
-    assert clf.criterion_.estimate == clf.search_["estimate"][best]
     assert clf.criterion_.standard_error == clf.search_["standard_error"][best] > 0
+    assert clf.criterion_.low < clf.criterion_.estimate <= clf.search_["estimate"][best]
+    assert clf.criterion_.estimate < clf.criterion_.high
     assert len(clf.search_history_["estimate"]) == 5
     assert not hasattr(plain, "criterion_")
 
@@ -202,6 +203,26 @@ def test_early_stopping_chooses_the_number_of_epochs() -> None:
     assert clf.search_["epochs"][0] == clf.n_iter_
     plain = classifier(epochs=clf.n_iter_).fit(X, SETS)
     assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
+
+
+def test_only_an_accuracy_that_nothing_makes_too_good_has_an_interval() -> None:
+    by_risk = classifier(grid=GRID, criterion="risk").fit(X, SETS).criterion_
+    stopped = classifier(grid=GRID, early_stopping=True).fit(X, SETS).criterion_
+    given = classifier(grid=GRID, validation_fraction=0.2).fit(X, SETS).criterion_
+    assert by_risk.low is by_risk.high is stopped.low is stopped.high is None
+    assert given.low < given.estimate < given.high
+
+
+def test_error_rates_are_inside_the_interval() -> None:
+    """Thirty gold questions say less of it than three thousand, and a given rate says all."""
+    made = [ro.evidence(SETS, error) for error in ((3, 30), (300, 3000), 0.1)]
+    found = [classifier(approach="likelihood", grid=GRID).fit(X, y).criterion_ for y in made]
+    widths = [one.high - one.low for one in found]
+    assert widths[0] > 1.2 * widths[1] > 1.2 * 0.98 * widths[2]
+    nothing = ro.evidence(ro.draw(Y, classes=10, law=1, seed=0), (1, 30))
+    none = classifier(approach="likelihood", grid=GRID).fit(X, nothing).criterion_
+    assert np.isnan(none.estimate)
+    assert none.low is none.high is None
 
 
 def test_a_second_fit_forgets_the_search_of_the_first() -> None:
@@ -322,7 +343,8 @@ def test_a_group_is_held_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "split", noting)
     weight = np.ones(300)
     weight[::3] = 0  # such rows are left out, and their groups with them
-    classifier(grid=GRID, epochs=1).fit(X, SETS, weight, groups=groups)
+    clf = classifier(grid=GRID, epochs=1, validation_fraction=0.1)
+    clf.fit(X, SETS, weight, groups=groups)
     ((kept, aside),) = seen
     left = groups[weight > 0]
     assert len(kept) + len(aside) == 200

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import ruleout as ro
+from ruleout.selection import _optimism as optimism
 from ruleout.selection import choose, search, split
 from ruleout.training import Trial, Watch, fit_grid
 
@@ -173,3 +175,90 @@ def test_trials_whose_groups_differ_in_size_choose_together(digits: Any) -> None
         alone = search(x, [trial], grid=grid, epochs=2, refit=False)
         np.testing.assert_allclose(both.estimates[place], alone.estimates[0], atol=1e-5)
         np.testing.assert_allclose(both.errors[place], alone.errors[0], atol=1e-5)
+
+
+# ---------------------------------------------------------------------- folds, and honest numbers
+
+
+def credits(found: Any, x: Any, sets: ro.LabelSets) -> tuple[Any, Any]:
+    """What every configuration's predictions of rows it did not train on earn, row by row."""
+    n, k = sets.shape
+    value, weight = np.zeros((len(found.grid.configurations), n)), np.zeros(n)
+    for fold, rows in enumerate(found.aside):
+        for c in range(len(value)):
+            logits = found.grid.module(fold, c)(torch.from_numpy(x[rows])).detach().numpy()
+            for row, scores in zip(rows, logits, strict=True):
+                stays = 1 - sets.sizes[row] / (k - 1)  # how often a wrong class stays possible
+                value[c, row] = (scores.argmax() not in sets[int(row)]) - stays
+                value[c, row] /= 1 - stays
+                weight[row] = 1 / (0.5 * stays / (1 - stays) + 0.25)
+    return value, weight
+
+
+def test_folds_set_every_row_aside_once_and_choose_together(digits: Any) -> None:
+    x, _, sets = digits
+    own = sets[0][:203]
+    found = search(x[:203], own, grid=GRID, epochs=8, folds=5, refit=False)
+    assert found.grid.shape == (5, 6)
+    assert sorted(np.concatenate(found.aside)) == list(range(203))
+    for fold, rows in enumerate(found.aside):
+        kept = np.setdiff1d(np.arange(203), rows)
+        alone = fit_grid(x, [Trial(own[kept], kept, seed=0)], grid=GRID, epochs=8)
+        for name, weights in alone.weights.items():
+            assert np.allclose(weights[0], found.grid.weights[name][fold], atol=1e-5)
+    value, weight = credits(found, x, own)
+    np.testing.assert_allclose(found.estimates[0], value @ weight / weight.sum(), atol=1e-6)
+    assert found.chosen[0] == np.argmax(value @ weight)
+
+
+def test_groups_stay_whole_in_folds_and_few_of_them_make_fewer_folds(digits: Any) -> None:
+    x, _, sets = digits
+    groups = np.arange(120) % 7
+    trial = Trial(sets[0][:120], rows=np.arange(120), groups=groups)
+    found = search(x, [trial], grid=GRID, epochs=1, folds=5, refit=False)
+    assert len(found.aside) == 3
+    assert sum(len({*groups[rows]}) for rows in found.aside) == 7
+
+
+def test_with_folds_the_epochs_are_the_mean_of_the_best(digits: Any) -> None:
+    x, _, sets = digits
+    one = {"learning_rate": [0.3]}
+    found = search(x[:300], sets[0][:300], grid=one, epochs=60, patience=3, folds=4)
+    assert found.final is not None
+    assert found.final.epochs[-1] == round(found.grid.stopped.mean()) < 60
+
+
+def test_an_honest_number_takes_off_what_choosing_adds() -> None:
+    """Fifty configurations that guess: the best looks better than it is, the number does not."""
+    random, k, n, off = np.random.default_rng(0), 4, 150, []
+    for seed in range(40):
+        y, predicted = random.integers(k, size=n), random.integers(k, size=(50, n))
+        said = ro.evidence(ro.draw(y, classes=k, seed=seed))
+        values = [said.judge(one).estimate for one in predicted]  # type: ignore[union-attr]
+        best = int(np.argmax(values))
+        off.append((values[best] - 0.25, optimism(said, predicted, None, best, seed)))
+    too_good, taken_off = np.mean(off, 0)
+    assert too_good > 0.1
+    assert abs(taken_off - too_good) < 0.03
+
+
+def test_no_error_on_rows_held_out_is_no_certainty() -> None:
+    x = np.eye(4, dtype=np.float32)[np.arange(40) % 4] + np.arange(40)[:, None] / 1e4
+    sets = ro.LabelSets.from_labels(np.arange(40) % 4, 4)
+    found = search(x, sets, grid={"learning_rate": [0.1, 0.2]}, epochs=50, folds=5)
+    number = found.honest(x)
+    assert number is not None
+    assert (number.estimate, number.high) == (1, 1)
+    assert number.low == pytest.approx(1 / (1 + 1.959964**2 / 40))  # Wilson's
+
+
+def test_where_sets_may_say_nothing_there_is_no_number(digits: Any) -> None:
+    x, y, _ = digits
+    sets = ro.draw(y[:60], classes=10, law=1, seed=0)
+    trials = [
+        Trial(sets, rows=np.arange(60), evidence=ro.evidence(sets, (wrong, 30))) for wrong in (1, 9)
+    ]
+    told: dict[str, Any] = {"grid": {"learning_rate": [0.1]}, "epochs": 2, "folds": 5}
+    assert search(x, trials[:1], **told).honest(x) is None
+    with pytest.raises(ValueError, match="no row held out tells anything about accuracy"):
+        search(x, trials[1:], **told)

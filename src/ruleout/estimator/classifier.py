@@ -601,7 +601,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         share, rule = self.validation_fraction, self.rule
         parts = _FOLDS if share is None and n <= _MANY else None
         if share is None:
-            share = min(0.3, max(0.1, 1000 / n)) if self._small else 0.1
+            share = max(0.1, 1000 / n) if self._small and folds is None else 0.1
         if not isinstance(share, (int, float)) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)

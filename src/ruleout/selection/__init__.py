@@ -449,6 +449,10 @@ def search(
     apart = [one.part(rows) for one, rows in pairs]
     if folds and judge.name == "accuracy":
         apart = [replace(trial, evidence=trial.said) for trial in apart]
+    mass = np.array([_counting(judge, trial).sum() for trial in apart]).reshape(len(trials), -1)
+    if not mass.sum(1).all():
+        say = "give more rows, better answers, or another criterion"
+        raise InputError(f"no row held out tells anything about {judge.name}", say)
     held = watch_of(judge, even(apart), [len(trial.sets) for trial in apart])
     name = f"held out/{judge.name}"
     stop = Stopping(name, patience, judge.higher_is_better) if patience else None
@@ -458,7 +462,6 @@ def search(
         options["checkpoint"] = Path(folder) / "grid"
     options |= {"seed": seed, "progress": progress}
     grid = fit_grid(x, kept, watch=seen, stopping=stop, moments=False, **options)
-    mass = np.array([_counting(judge, trial).sum() for trial in apart]).reshape(len(trials), -1)
     each = _judged(grid, name, 1 if stop else average, stop is not None)
     estimates, errors = (pool(one, mass, power) for one, power in zip(each, (1, 2), strict=True))
     how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
