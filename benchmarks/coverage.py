@@ -69,12 +69,13 @@ def runs(
     approach = "likelihood" if error else "log"
     told: dict[str, Any] = {"model": model, "device": device, "approach": approach}
     found = search(
-        x, trials, folds=5, per_trial=True, grid="small", epochs=epochs, every=epochs, **told
-    )
+        x, trials, folds=5, per_trial=True, honest=True, grid="small", epochs=epochs, every=epochs,
+        **told,
+    )  # fmt: skip
     assert found.final is not None
     tested, labels = mixture(TEST, np.random.default_rng(12345))
     for place, seed in enumerate(seeds):
-        number = found.honest(x, device, place)
+        number = found.numbers[place]
         module = found.final.module(place).to(device)
         truth = float((predict(module, tested).argmax(-1).numpy() == labels).mean())
         plain = float(found.estimates[place, found.chosen[place]])

@@ -79,6 +79,8 @@ def test_progress_is_told_stage_by_stage() -> None:
     assert told == [
         ("searching 2 configurations", 1, 2),
         ("searching 2 configurations", 2, 2),
+        ("judging the choice", 1, 2),
+        ("judging the choice", 2, 2),
         ("training the choice on all rows", 1, 2),
         ("training the choice on all rows", 2, 2),
     ]
@@ -207,10 +209,12 @@ def test_early_stopping_chooses_the_number_of_epochs() -> None:
 
 def test_only_an_accuracy_that_nothing_makes_too_good_has_an_interval() -> None:
     by_risk = classifier(grid=GRID, criterion="risk").fit(X, SETS).criterion_
-    stopped = classifier(grid=GRID, early_stopping=True).fit(X, SETS).criterion_
-    given = classifier(grid=GRID, validation_fraction=0.2).fit(X, SETS).criterion_
+    told = {"grid": GRID, "validation_fraction": 0.2}
+    stopped = classifier(early_stopping=True, **told).fit(X, SETS).criterion_
     assert by_risk.low is by_risk.high is stopped.low is stopped.high is None
-    assert given.low < given.estimate < given.high
+    for more in (told, {"grid": GRID, "early_stopping": True}):
+        found = classifier(**more).fit(X, SETS).criterion_
+        assert found.low < found.estimate < found.high
 
 
 def test_error_rates_are_inside_the_interval() -> None:

@@ -180,7 +180,7 @@ def test_trials_whose_groups_differ_in_size_choose_together(digits: Any) -> None
 # ---------------------------------------------------------------------- folds, and honest numbers
 
 
-def credits(found: Any, x: Any, sets: ro.LabelSets) -> tuple[Any, Any]:
+def earned(found: Any, x: Any, sets: ro.LabelSets) -> tuple[Any, Any]:
     """What every configuration's predictions of rows it did not train on earn, row by row."""
     n, k = sets.shape
     value, weight = np.zeros((len(found.grid.configurations), n)), np.zeros(n)
@@ -206,7 +206,7 @@ def test_folds_set_every_row_aside_once_and_choose_together(digits: Any) -> None
         alone = fit_grid(x, [Trial(own[kept], kept, seed=0)], grid=GRID, epochs=8)
         for name, weights in alone.weights.items():
             assert np.allclose(weights[0], found.grid.weights[name][fold], atol=1e-5)
-    value, weight = credits(found, x, own)
+    value, weight = earned(found, x, own)
     np.testing.assert_allclose(found.estimates[0], value @ weight / weight.sum(), atol=1e-6)
     assert found.chosen[0] == np.argmax(value @ weight)
 
@@ -245,8 +245,8 @@ def test_an_honest_number_takes_off_what_choosing_adds() -> None:
 def test_no_error_on_rows_held_out_is_no_certainty() -> None:
     x = np.eye(4, dtype=np.float32)[np.arange(40) % 4] + np.arange(40)[:, None] / 1e4
     sets = ro.LabelSets.from_labels(np.arange(40) % 4, 4)
-    found = search(x, sets, grid={"learning_rate": [0.1, 0.2]}, epochs=50, folds=5)
-    number = found.honest(x)
+    grid = {"learning_rate": [0.1, 0.2]}
+    (number,) = search(x, sets, grid=grid, epochs=50, folds=5, honest=True).numbers
     assert number is not None
     assert (number.estimate, number.high) == (1, 1)
     assert number.low == pytest.approx(1 / (1 + 1.959964**2 / 40))  # Wilson's
@@ -258,7 +258,12 @@ def test_where_sets_may_say_nothing_there_is_no_number(digits: Any) -> None:
     trials = [
         Trial(sets, rows=np.arange(60), evidence=ro.evidence(sets, (wrong, 30))) for wrong in (1, 9)
     ]
-    told: dict[str, Any] = {"grid": {"learning_rate": [0.1]}, "epochs": 2, "folds": 5}
-    assert search(x, trials[:1], **told).honest(x) is None
+    told: dict[str, Any] = {
+        "grid": {"learning_rate": [0.1]},
+        "epochs": 2,
+        "folds": 5,
+        "honest": True,
+    }
+    assert search(x, trials[:1], **told).numbers == [None]
     with pytest.raises(ValueError, match="no row held out tells anything about accuracy"):
         search(x, trials[1:], **told)

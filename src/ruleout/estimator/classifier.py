@@ -194,9 +194,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         What was trained: learning rate, weight decay, options of the loss.
     criterion_
         Name, estimate and standard error on the rows held out, where there were any. Of accuracy
-        also ``low`` and ``high``, a 95 % interval, and what choosing adds is taken off
-        (:meth:`ruleout.selection.Search.honest`); not with `early_stopping`, which leaves it a
-        little too good.
+        also ``low`` and ``high``, a 95 % interval, and what choosing adds is taken off (`honest` in
+        :func:`ruleout.selection.search`); not with `early_stopping` on a share of many rows, which
+        leaves it a little too good.
     search_
         All configurations that were tried, one array per column, where there was a grid.
     history_
@@ -342,6 +342,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options["callback"] = callback
         if choosing:
             choosing["refit_progress"] = _stage(tell, "training the choice on all rows")
+            if getattr(self.criterion, "name", self.criterion) == "accuracy":
+                choosing["honest"] = _stage(tell, "judging the choice") or True
             options["progress"] = _stage(tell, f"searching {len(options['grid'])} configurations")
         else:
             options["progress"] = _stage(tell, "training")
@@ -353,7 +355,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
         if found is not None and choosing:
-            self._keep_search(found, data.x)
+            self._keep_search(found)
             way = "share" if choosing["folds"] is None else "folds"
             self.record_["held_out" if way == "share" else way] = choosing[way]
         return self
@@ -415,11 +417,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for name in ("criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
 
-    def _keep_search(self, found: Search, x: Any) -> None:
+    def _keep_search(self, found: Search) -> None:
         grid, place = found.grid, int(found.chosen[0])
         self.criterion_ = Judged(found.criterion.name, *found.estimate)
-        if found.criterion.name == "accuracy" and not self.early_stopping:
-            number = found.honest(x, self.device)
+        for number in found.numbers:
             told = {"estimate": np.nan} if number is None else number._asdict()
             self.criterion_ = self.criterion_._replace(**told)
         if not np.isfinite(self.criterion_.standard_error):
@@ -601,7 +602,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         share, rule = self.validation_fraction, self.rule
         parts = _FOLDS if share is None and n <= _MANY else None
         if share is None:
-            share = max(0.1, 1000 / n) if self._small and folds is None else 0.1
+            share = max(0.1, 1000 / n) if self._small and parts is None else 0.1
         if not isinstance(share, (int, float)) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)

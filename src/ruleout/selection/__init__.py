@@ -298,9 +298,11 @@ class Search:
     errors: NDArray[np.float64]  #: ``[T, C]``: its standard errors
     chosen: NDArray[np.intp]  #: ``[T]``: the number of the configuration that each trial chose
     final: GridFit | None  #: the choice trained on all rows, ``[T, 1]``; None without refit
-    trials: Sequence[Trial]  #: what was given
     aside: Sequence[NDArray[np.intp]]  #: the rows set aside, of each trial and fold
     mass: NDArray[np.float64]  #: ``[T, K]``: how much they count
+    #: where `honest` numbers were asked for, the accuracy of what each trial chose; None where
+    #: nothing follows from what was said
+    numbers: Sequence[Interval | None] = ()
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -325,59 +327,9 @@ class Search:
         own = self.grid.stopped[np.arange(len(each)), each]
         return max(1, round(float(own.mean())))
 
-    def honest(self, x: Any, device: Any = None, trial: int = 0) -> Interval | None:
-        """Estimate the accuracy of what a trial chose, less what choosing adds to it.
-
-        Rows are predicted by models that did not train on them. The best of several is too good by
-        chance; so it is chosen anew in 300 bootstrap samples of the rows (or groups), and judged by
-        the rows outside (BBC-CV; Tsamardinos, Greasidou and Borboudakis 2018). The models had
-        fewer rows than the final one, which may be a little better. None where nothing follows
-        from what was said.
-        """
-        folds = range(self.mass.shape[1] * trial, self.mass.shape[1] * (trial + 1))
-        kept = np.flatnonzero(np.isfinite(self.estimates[trial]))
-        parts = [self.trials[trial].part(self.aside[fold]) for fold in folds]
-        predicted = np.concatenate(
-            [
-                [
-                    predict(self.grid.module(fold, c).to(device), x[part.rows]).argmax(-1)
-                    for c in kept
-                ]
-                for fold, part in zip(folds, parts, strict=True)
-            ],
-            axis=1,
-        )
-        held = self.trials[trial].part(np.concatenate([self.aside[fold] for fold in folds]))
-        said, own = held.said, int(np.flatnonzero(kept == self.chosen[trial])[0])
-        groups = held.groups
-        if groups is not None:
-            groups = np.unique(groups, return_inverse=True)[1]
-        shift = _optimism(said, predicted, groups, own, int(held.seed or 0))
-        found = said.judge(predicted[own], -shift, groups)
-        return found and found._replace(estimate=float(np.clip(found.estimate, *found[1:])))
-
     def __repr__(self) -> str:
         mean, error = self.estimate
         return f"Search({self.configuration}, {self.criterion.name} {mean:.4f} ± {error:.4f})"
-
-
-def _optimism(
-    said: Evidence, predicted: NDArray[np.intp], groups: Any, own: int, seed: int
-) -> float:
-    """Return by how much the estimate of a choice, ``predicted[own]``, is too good; at least 0."""
-    weight = said.credit.weight.mean(1)
-    earned = np.stack([weight * said.credit.of(one).value for one in predicted], 1)  # [n, C]
-    units = np.arange(len(earned)) if groups is None else groups
-    chance, count, each = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1, []
-    for _ in range(_BAGS):
-        times = np.bincount(chance.integers(count, size=count), minlength=count)[units]
-        out = times == 0
-        if weight @ out > 0:
-            each.append(out @ earned[:, np.argmax(times @ earned)] / (weight @ out))
-    return max(earned[:, own].sum() / weight.sum() - float(np.mean(each)), 0.0) if each else 0.0
-
-
-_BAGS = 300
 
 
 def search(
@@ -392,6 +344,7 @@ def search(
     average: int = 1,
     patience: int | None = None,
     refit: bool = True,
+    honest: bool | Progress = False,
     seed: int = 0,
     watch: Mapping[str, Watch] | None = None,
     progress: Progress | None = None,
@@ -422,6 +375,13 @@ def search(
         epoch of its best value then counts, also for the refit.
     refit, watch
         Train the choice again, on all rows; the watches are measured in both trainings.
+    honest
+        Estimate the accuracy of the choice, with an interval. Rows are predicted by models that did
+        not train on them: with folds the choice is trained once more, in up to 20 of them, since
+        few rows more may make a model much better. The best of several is too good by chance; by
+        how much, 300 bootstrap samples of the rows (or groups) tell, in which it is chosen anew and
+        judged by the rows outside (BBC-CV; Tsamardinos, Greasidou and Borboudakis 2018). A
+        function is called as `progress` is.
     seed
         Of the split, the first weights and the batch order; trial t takes seed + t.
     progress, refit_progress
@@ -443,10 +403,7 @@ def search(
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed, x)
     aside = _aside(trials, share, folds)
-    owners = [trial for trial in trials for _ in range(len(aside) // len(trials))]
-    pairs = list(zip(owners, aside, strict=True))
-    kept = [one.part(np.setdiff1d(np.arange(len(one.sets)), rows)) for one, rows in pairs]
-    apart = [one.part(rows) for one, rows in pairs]
+    kept, apart = _cut(trials, aside)
     if folds and judge.name == "accuracy":
         apart = [replace(trial, evidence=trial.said) for trial in apart]
     mass = np.array([_counting(judge, trial).sum() for trial in apart]).reshape(len(trials), -1)
@@ -471,13 +428,92 @@ def search(
         chosen = np.array([choose(values, spread, **how) for values, spread in both])
     else:
         chosen = np.full(len(estimates), choose(estimates, errors, **how))
-    found = Search(grid, judge, estimates, errors, chosen, None, trials, aside, mass)
+    found = Search(grid, judge, estimates, errors, chosen, None, aside, mass)
+    if honest and (folds or not patience):  # else the epochs were chosen by the same rows
+        told = {**options, "progress": None if honest is True else honest}
+        found = replace(found, numbers=_honest(x, trials, found, told))
     if not refit:
         return found
     options |= {"epochs": found.epochs, "watch": watch, "progress": refit_progress or progress}
     if folder is not None:
         options["checkpoint"] = Path(folder) / "refit"
     return replace(found, final=refit_chosen(x, trials, chosen, grid, **options))
+
+
+def _honest(
+    x: Any, trials: Sequence[Trial], found: Search, options: Mapping[str, Any]
+) -> list[Interval | None]:
+    """Estimate the accuracy of what each trial chose: see :func:`search`."""
+    k, where, numbers = found.mass.shape[1], options.get("device"), []
+    finer = _choice_unseen(x, trials, found, options) if k > 1 else {}
+    for t, trial in enumerate(trials):
+        kept = np.flatnonzero(np.isfinite(found.estimates[t]))
+        cut, own = found.aside[t * k : (t + 1) * k], int(np.flatnonzero(kept == found.chosen[t])[0])
+        each = np.stack([_unseen(found.grid, x, trial, cut, t * k, c, where) for c in kept])
+        held = trial.part(np.flatnonzero(each[0] >= 0))
+        groups = held.groups
+        if groups is not None:
+            groups = np.unique(groups, return_inverse=True)[1]
+        predicted, said = each[:, each[0] >= 0], held.said
+        shift = _optimism(said, predicted, groups, own, int(trial.seed or 0))
+        number = said.judge(finer.get(t, predicted[own]), -shift, groups)
+        if number is not None:
+            number = number._replace(estimate=float(np.clip(number.estimate, *number[1:])))
+        numbers.append(number)
+    return numbers
+
+
+def _choice_unseen(
+    x: Any, trials: Sequence[Trial], found: Search, options: Mapping[str, Any]
+) -> dict[int, NDArray[np.intp]]:
+    """Return what the choice of each trial predicts for rows that it did not see, in more folds."""
+    least, stopped = found.mass.shape[1], (found.grid.stopped < found.grid.epochs[-1]).any()
+    many = max(least, min(_FINE, _FINE_ROWS // len(trials[0].sets)))
+    if many == least and not stopped:  # where rows that judge did not choose the epochs
+        return {}
+    told = {**options, "epochs": found.epochs, "callback": None, "checkpoint": None}
+    predicted = {}
+    for c in np.unique(found.chosen):
+        own = np.flatnonzero(found.chosen == c)
+        some = [trials[t] for t in own]
+        aside = _aside(some, 0.5, many)
+        kept, _ = _cut(some, aside)
+        fit = fit_grid(x, kept, **{**told, "grid": [found.grid.configurations[c]]}, moments=False)
+        k = len(aside) // len(own)
+        for i, t in enumerate(own):
+            cut = aside[i * k : (i + 1) * k]
+            predicted[int(t)] = _unseen(fit, x, trials[t], cut, i * k, 0, options.get("device"))
+    return predicted
+
+
+def _unseen(
+    fit: GridFit, x: Any, trial: Trial, aside: Sequence[Any], first: int, c: int, where: Any
+) -> NDArray[np.intp]:
+    """Return what is predicted for each row by the model that did not see it; -1 where all did."""
+    found = np.full(len(trial.sets), -1)
+    for fold, rows in enumerate(aside, first):
+        module = fit.module(fold, c).to(where)
+        found[rows] = predict(module, x[trial.part(rows).rows]).argmax(-1).numpy()
+    return found
+
+
+def _optimism(
+    said: Evidence, predicted: NDArray[np.intp], groups: Any, own: int, seed: int
+) -> float:
+    """Return by how much the estimate of a choice, ``predicted[own]``, is too good; at least 0."""
+    weight = said.credit.weight.mean(1)
+    earned = np.stack([weight * said.credit.of(one).value for one in predicted], 1)  # [n, C]
+    units = np.arange(len(earned)) if groups is None else groups
+    chance, count, each = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1, []
+    for _ in range(_BAGS):
+        times = np.bincount(chance.integers(count, size=count), minlength=count)[units]
+        out = times == 0
+        if weight @ out > 0:
+            each.append(out @ earned[:, np.argmax(times @ earned)] / (weight @ out))
+    return max(earned[:, own].sum() / weight.sum() - float(np.mean(each)), 0.0) if each else 0.0
+
+
+_FINE, _FINE_ROWS, _BAGS = 20, 10_000, 300  # folds at most, such folds times rows, samples
 
 
 def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -> Watch:
@@ -531,6 +567,16 @@ def _aside(trials: Sequence[Trial], share: float, most: int | None) -> list[NDAr
         chance = np.random.default_rng([int(trial.seed or 0), 0])
         found += folds(len(own), count, own, chance)
     return found
+
+
+def _cut(
+    trials: Sequence[Trial], aside: Sequence[NDArray[np.intp]]
+) -> tuple[list[Trial], list[Trial]]:
+    """Return what trains and what is set aside, of each trial and fold."""
+    owners = [trial for trial in trials for _ in range(len(aside) // len(trials))]
+    pairs = list(zip(owners, aside, strict=True))
+    kept = [one.part(np.setdiff1d(np.arange(len(one.sets)), rows)) for one, rows in pairs]
+    return kept, [one.part(rows) for one, rows in pairs]
 
 
 def set_aside(trial: Trial, share: float) -> tuple[Trial, Trial]:
