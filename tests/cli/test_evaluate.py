@@ -34,14 +34,17 @@ def test_true_labels_give_accuracy_classes_and_calibration() -> None:
         assert one["precision"] == (pytest.approx(hits[said].mean()) if said.any() else None)
 
 
-def test_sets_give_an_unbiased_accuracy_and_consistency() -> None:
+def test_sets_give_an_accuracy_and_consistency_with_their_intervals() -> None:
     model, data = trained()
     result = run("evaluate", model, data, "--excluded", "not", "--json")
     found = json.loads(result.stdout)["sets"]
     clf = load(model)
-    assert found["accuracy"]["estimate"] == pytest.approx(unbiased_accuracy(clf, X, SETS))
+    wanted = ro.evidence(SETS).judge(clf.predict_proba(X).argmax(1))
+    ends = [found["accuracy"][name] for name in ("estimate", "low", "high")]
+    np.testing.assert_allclose(ends, wanted)
+    assert abs(ends[0] - unbiased_accuracy(clf, X, SETS)) < found["accuracy"]["standard_error"]
     assert found["consistency"]["estimate"] == pytest.approx(consistency(clf, X, SETS))
-    assert found["accuracy"]["standard_error"] > 0
+    assert found["consistency"]["low"] < found["consistency"]["estimate"]
 
 
 def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
@@ -104,9 +107,11 @@ def test_calibration_is_that_of_a_loop() -> None:
 
 def test_one_row_has_no_standard_error() -> None:
     sure = np.eye(3)[[0]]
-    assert LabelScores().add(sure, np.array([0])).result()["accuracy"] == (1, np.inf)
-    by_sets = SetScores().add(sure, ro.LabelSets([[0, 1, 0]])).result()
-    assert by_sets["accuracy"] == (1, np.inf)
+    by_label = LabelScores().add(sure, np.array([0])).result()["accuracy"]
+    assert by_label == (1, np.inf, pytest.approx(1 / (1 + 1.959964**2)), 1)  # Wilson's
+    by_sets = SetScores().add(sure, ro.LabelSets([[0, 1, 0]])).result()["accuracy"]
+    assert by_sets[:2] == (1, np.inf)
+    assert by_sets.low < by_label.low  # which says less
 
 
 def test_precision_and_recall_are_those_of_scikit_learn() -> None:

@@ -45,7 +45,8 @@ def test_a_grid_is_searched_unless_there_is_none(
     assert result.exit_code == 0, result.output
     assert f"Chosen of {count} by accuracy, without true labels: learning_rate 0." in result.stdout
     found = load(out).criterion_
-    assert f"{found.estimate:.4f} ± {found.standard_error:.4f}" in result.stdout
+    ends = f"95 % interval {found.low:.3f} to {found.high:.3f}"
+    assert f"Its accuracy: {found.estimate:.4f}, {ends} (every row held out once;" in result.stdout
     lines = [line for line in result.stderr.splitlines() if "epoch" in line]
     assert lines[0] == f"searching {count} configurations: epoch 1 of 2"
     assert lines[-1] == "training the choice on all rows: epoch 2 of 2"
@@ -73,7 +74,8 @@ def test_the_default_is_small_and_the_card_says_so(data: Path) -> None:
     card = json.loads((out / "card.json").read_text())
     assert (card["config"]["grid"], card["config"]["epochs"]) == ("small", None)
     assert card["record"]["epochs"] == card["epochs"] == 500
-    assert card["record"]["held_out"] == 0.3
+    assert card["record"]["folds"] == 5
+    assert card["criterion"][3] < card["criterion"][1] < card["criterion"][4]
     pairs = list(zip(card["search"]["learning_rate"], card["search"]["weight_decay"], strict=True))
     assert pairs == [(10.0**-r, d) for r in (1, 2, 3, 4) for d in (1e-3, 1e-5)]
 

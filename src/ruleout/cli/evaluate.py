@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from ruleout.cli.common import Source, friendly, tell
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
     from ruleout.estimator import RuleOutClassifier
+    from ruleout.estimator.scorers import Share
     from ruleout.learning import Review
 
 
@@ -116,7 +117,7 @@ def _plain(found: Any, names: list[Any]) -> Any:
             plain["classes"] = [_plain(dict(zip(columns, row, strict=True)), names) for row in rows]
         return plain
     if isinstance(found, tuple):
-        return _plain(dict(zip(("estimate", "standard_error"), found, strict=True)), names)
+        return _plain(cast("Share", found)._asdict(), names)
     return None if isinstance(found, float) and not isfinite(found) else found
 
 
@@ -124,7 +125,7 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
     if "labels" in found:
         told = found["labels"]
         typer.echo(f"By the true labels of {told['rows']:,} rows:")
-        typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
+        typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
         typer.echo(f"  calibration error  {told['calibration_error']:.4f} (ECE, 15 bins)")
         _table(told["classes"], names)
     for name, what in (("sets", "what was ruled out in"), ("answers", "the answers about")):
@@ -133,16 +134,17 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
         told = found[name]
         typer.echo(f"By {what} {told['rows']:,} {'rows' if name == 'sets' else 'items'}:")
         if told["accuracy"] is not None:
-            typer.echo(f"  accuracy           {_pair(told['accuracy'])}")
-        typer.echo(f"  consistency        {_pair(told['consistency'])} (predictions not ruled out)")
+            typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
+        typer.echo(
+            f"  consistency        {_interval(told['consistency'])} (predictions not ruled out)"
+        )
         typer.echo(f"  {told.get('assumption') or told['why']}")
 
 
-def _pair(pair: tuple[float, float]) -> str:
-    if not isfinite(pair[0]):
+def _interval(share: Share) -> str:
+    if not isfinite(share.estimate):
         return "unknown: so much may be wrong that nothing follows"
-    error = f"± {pair[1]:.4f}" if isfinite(pair[1]) else "(one row tells no standard error)"
-    return f"{pair[0]:.4f} {error}"
+    return f"{share.estimate:.4f}, 95 % interval {share.low:.3f} to {share.high:.3f}"
 
 
 def _table(columns: dict[str, Any], names: list[Any]) -> None:

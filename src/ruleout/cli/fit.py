@@ -22,6 +22,7 @@ from ruleout.cli.common import (
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
+    from ruleout.estimator.classifier import Judged
 
 
 @friendly()
@@ -71,7 +72,8 @@ def fit(
 ) -> None:
     """Train a classifier from what each row is not, and write it to a folder.
 
-    Settings are chosen on a tenth of the rows, three tenths of few, from what was ruled out there.
+    Settings are chosen on rows held out, from what was ruled out there: a tenth of the rows, or up
+    to 5,000 rows each row once, in five folds.
 
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.
@@ -147,19 +149,27 @@ def _print(
         count = len(clf.search_["estimate"])
         without = "" if table.labels is not None else ", without true labels"
         typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
-        estimate, error = clf.criterion_.estimate, clf.criterion_.standard_error
         told = assumption if clf.criterion_.name == "accuracy" else None
-        if isfinite(error) and (told is None or told.level != "warning"):
-            typer.echo(
-                f"Its {clf.criterion_.name} on rows held out: {estimate:.4f} ± {error:.4f} (the "
-                "same rows chose, so it is a little too good)."
-            )
+        if told is None or told.level != "warning":
+            typer.echo(_number(clf.criterion_, "folds" in clf.record_))
         if told is not None:
             typer.echo(told.message)
-        if error == 0 and clf.criterion_.name != "risk":
-            typer.echo("No prediction there had been ruled out: more rows would tell more.")
     else:
         typer.echo(f"Settings: {chosen}.")
     if replaced is not None:
         typer.echo(f"Replaced the model of {replaced:%Y-%m-%d %H:%M}.")
     typer.echo(f"Epochs: {clf.n_iter_}.\nWritten: {out}")
+
+
+def _number(judged: Judged, folds: bool) -> str:
+    """Say how good the choice is, and what was done to say so."""
+    name, estimate, error, low, high = judged
+    if low is not None:
+        how = "every row held out once" if folds else "on rows held out"
+        ends = f"95 % interval {low:.3f} to {high:.3f}"
+        return f"Its {name}: {estimate:.4f}, {ends} ({how}; what choosing adds is taken off)."
+    if not isfinite(estimate):
+        return f"No {name} is estimated: so much may be wrong that nothing follows."
+    error_told = f" ± {error:.4f}" if isfinite(error) else ""
+    why = "the same rows chose, so it is a little too good"
+    return f"Its {name} on rows held out: {estimate:.4f}{error_told} ({why})."

@@ -7,17 +7,16 @@ answers, or ordinary labels. The estimator is any fitted classifier, also a pipe
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from ruleout.estimator.inputs import check_rows, holds_sets, known_target, per_row, positions
 from ruleout.labels.errors import InputError
-from ruleout.labels.origins import Evidence, Interval
-from ruleout.selection import criterion
+from ruleout.labels.origins import Credit, Evidence, Interval, judge, wilson
+from ruleout.training import Trial
 
 Array = NDArray[np.float64]
 
@@ -82,14 +81,24 @@ def _mean(values: NDArray[Any], sizes: NDArray[Any], sample_weight: Any) -> floa
     return float((weight * values).sum() / weight.sum())
 
 
+class Share(NamedTuple):
+    """An estimated share."""
+
+    estimate: float
+    standard_error: float
+    low: float  #: the ends of its 95 % interval
+    high: float
+
+
 class SetScores:
     """Predictions judged by what was ruled out, a batch of rows at a time.
 
-    How often each value of a criterion occurs says all, and does not depend on the batches.
+    How often each credit of a prediction occurs says all, and does not depend on the batches.
     """
 
     def __init__(self) -> None:
-        self._times: dict[str, Counter[float]] = {"accuracy": Counter(), "consistency": Counter()}
+        self._earned: Counter[tuple[float, ...]] = Counter()  # value and its two variances
+        self._stayed: Counter[bool] = Counter()
         self._judged: Interval | None = None
 
     def add(self, probabilities: Array, sets: Any, rate: Array | None = None) -> SetScores:
@@ -97,33 +106,42 @@ class SetScores:
 
         Of evidence, where what was said may be wrong, all rows are taken at once.
         """
-        if isinstance(sets, Evidence):
-            self._judged = sets.judge(probabilities.argmax(1)) or Interval(np.nan, 0.0, 1.0)
-            sets = sets.sets
-        scores, mask = torch.from_numpy(probabilities), torch.from_numpy(sets.excluded)
-        for name, times in self._times.items():
-            values, says = criterion(name).rows(scores, mask, rate)
-            found = np.unique(values[says > 0].numpy(), return_counts=True)
-            times.update(dict(zip(*(part.tolist() for part in found), strict=True)))
+        predicted = probabilities.argmax(1)
+        said = sets if isinstance(sets, Evidence) else Trial(sets, rate=rate).said
+        if said is sets:
+            self._judged = said.judge(predicted) or Interval(np.nan, 0.0, 1.0)
+        says = np.flatnonzero(said.sets.sizes)
+        rows = np.stack(said.credit.of(predicted))[:, says]
+        keys, times = np.unique(rows, axis=1, return_counts=True)
+        self._earned.update(
+            dict(zip(zip(*keys.tolist(), strict=True), times.tolist(), strict=True))
+        )
+        self._stayed.update(said.sets.candidates[says, predicted[says]].tolist())
         return self
 
     def result(self) -> dict[str, Any]:
-        """Return ``accuracy``, ``consistency``, with standard errors, and ``rows``."""
-        found = {name: _mean_and_error(times) for name, times in self._times.items()}
-        if self._judged is not None:
-            estimate, low, high = self._judged
-            found["accuracy"] = estimate, (high - low) / (2 * 1.96)
-        return {"rows": self._times["accuracy"].total()} | found
+        """Return ``accuracy`` and ``consistency``, each a :class:`Share`, and ``rows``."""
+        n = self._stayed.total()
+        stayed = _share(self._stayed[True], n)
+        return {"rows": n, "accuracy": self._accuracy(n), "consistency": stayed}
+
+    def _accuracy(self, n: int) -> Share:
+        if not n:
+            return Share(np.nan, np.inf, 0.0, 1.0)
+        keys, times = zip(*sorted(self._earned.items()), strict=True)
+        credit, count = Credit(*np.array(keys).T), np.array(times)
+        found = judge(credit, count).proper if self._judged is None else self._judged
+        weight = credit.weight
+        off = weight @ (count * weight * np.square(credit.value - found.estimate))
+        error = np.sqrt(off * n / (n - 1)) / (count @ weight) if n > 1 else np.inf
+        return Share(found.estimate, float(error), found.low, found.high)
 
 
-def _mean_and_error(times: Counter[float]) -> tuple[float, float]:
-    """Return the mean of values that occur so many times, and its standard error."""
-    if (n := times.total()) == 0:
-        return np.nan, np.inf
-    values, counts = np.array(sorted(times.items())).T
-    mean = float(counts @ values / n)
-    spread = float(counts @ (values - mean) ** 2)
-    return mean, float(np.sqrt(spread / (n * (n - 1)))) if n > 1 else np.inf
+def _share(hits: int, n: int) -> Share:
+    if n == 0:
+        return Share(np.nan, np.inf, 0.0, 1.0)
+    p, low, high = wilson(hits, n)
+    return Share(p, float(np.sqrt(p * (1 - p) / (n - 1))) if n > 1 else np.inf, low, high)
 
 
 class LabelScores:
@@ -163,7 +181,7 @@ class LabelScores:
             }
         return {
             "rows": n,
-            "accuracy": _mean_and_error(Counter({0.0: n - right, 1.0: right})),
+            "accuracy": _share(right, n),
             "calibration_error": float(np.abs(self._gaps).sum() / n),
             "classes": {"rows": rows, **table},
         }

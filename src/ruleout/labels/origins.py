@@ -214,6 +214,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def proper(self) -> Interval:
+        """The same with the estimate, which by chance may be no share at all, inside."""
+        return self._replace(estimate=float(np.clip(self.estimate, self.low, self.high)))
+
 
 _Z = 1.959963984540054  # of the normal distribution: 95 % lie within
 

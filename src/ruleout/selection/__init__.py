@@ -457,9 +457,7 @@ def _honest(
         predicted, said = each[:, each[0] >= 0], held.said
         shift = _optimism(said, predicted, groups, own, int(trial.seed or 0))
         number = said.judge(finer.get(t, predicted[own]), -shift, groups)
-        if number is not None:
-            number = number._replace(estimate=float(np.clip(number.estimate, *number[1:])))
-        numbers.append(number)
+        numbers.append(number and number.proper)
     return numbers
 
 
