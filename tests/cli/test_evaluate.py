@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_sets_give_an_accuracy_and_consistency_with_their_intervals() -> None:
     result = run("evaluate", model, data, "--excluded", "not", "--json")
     found = json.loads(result.stdout)["sets"]
     clf = load(model)
-    wanted = ro.evidence(SETS).judge(clf.predict_proba(X).argmax(1))
+    wanted: Any = ro.evidence(SETS).judge(clf.predict_proba(X).argmax(1))
     ends = [found["accuracy"][name] for name in ("estimate", "low", "high")]
     np.testing.assert_allclose(ends, wanted)
     assert abs(ends[0] - unbiased_accuracy(clf, X, SETS)) < found["accuracy"]["standard_error"]

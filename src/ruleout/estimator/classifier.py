@@ -421,8 +421,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         grid, place = found.grid, int(found.chosen[0])
         self.criterion_ = Judged(found.criterion.name, *found.estimate)
         for number in found.numbers:
-            told = {"estimate": np.nan} if number is None else number._asdict()
-            self.criterion_ = self.criterion_._replace(**told)
+            judged: Any = {"estimate": np.nan} if number is None else number._asdict()
+            self.criterion_ = self.criterion_._replace(**judged)
         if not np.isfinite(self.criterion_.standard_error):
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
             warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())

@@ -411,7 +411,7 @@ def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> 
     if card["criterion"] is not None:
         try:
             name, *numbers = card["criterion"]
-            told = [None if one is None else float(one) for one in numbers]
+            told: Any = [None if one is None else float(one) for one in numbers]
             clf.criterion_ = Judged(str(name), *told)
         except (TypeError, ValueError):
             _wrong(file, "criterion")
