@@ -143,7 +143,7 @@ def _tell_repeats(table: Table) -> None:
         tell([f"{many:,} rows equal others: they train, choose or judge together."])
 
 
-def scale_columns(table: Table, asked: bool | None) -> bool:
+def scaling(table: Table, asked: bool | None) -> bool:
     """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
     from ruleout.datasets.scaling import Scaling
 

@@ -20,7 +20,7 @@ from ruleout.cli.common import (
     expecting,
     friendly,
     parse_names,
-    scale_columns,
+    scaling,
     watching,
 )
 
@@ -85,7 +85,7 @@ def compare(
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
-    told["scale"] = scale_columns(table, scale)
+    told["scale"] = scaling(table, scale)
     told |= {"device": device, "precision": precision, "expect": expecting(device)}
     _print(_run(table, _share(judge), told), table, out)
 

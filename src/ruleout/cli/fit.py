@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import (
-    Source,
-    as_notes,
-    assumed,
-    expecting,
-    friendly,
-    scale_columns,
-    watching,
-)
+from ruleout.cli.common import Source, as_notes, assumed, expecting, friendly, scaling, watching
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -111,7 +103,7 @@ def fit(
     clf.set_params(
         classes=list(table.classes or ()) if source.label else None,
         shape=table.shape if len(table.shape) > 1 else None,
-        scale=scale_columns(table, scale),
+        scale=scaling(table, scale),
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}

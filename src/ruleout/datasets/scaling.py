@@ -50,11 +50,8 @@ class Scaling(NamedTuple):
         large, small = int(size.argmax()), int(self.spread.argmin())
         if not max(size[large], 1) > APART * min(self.spread[small], 1):
             return None
-        told = [
-            np.format_float_positional(one, precision=2, fractional=False, trim="-")
-            for one in (size[large], self.spread[small])
-        ]
+        most, least = (float(f"{one:.2g}") for one in (size[large], self.spread[small]))
         return (
             f"Columns differ in size, from each other or from 1: {brief(features[large])} holds "
-            f"values of about {told[0]}, and {brief(features[small])} varies by about {told[1]}"
+            f"values of about {most:g}, and {brief(features[small])} varies by about {least:g}"
         )
