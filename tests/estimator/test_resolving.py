@@ -39,7 +39,7 @@ def _by_hand(logits: Any, cases: Any) -> tuple[Any, Any]:
     for plausible, table in cases:
         for power in np.geomspace(1 / 16, 16, 17):
             for share in (1e-6, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9):
-                likely, said, before = plausible - np.log(power) ** 2 / 2 - 4 * share, [], []
+                likely, said, before = plausible - np.log(power) ** 2 / 2 - 12 * share, [], []
                 for row in range(n):
                     raised = [np.exp(power * logits[row, c]) for c in range(k)]
                     mixed = [(1 - share) * one / sum(raised) + share / k for one in raised]

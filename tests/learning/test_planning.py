@@ -28,15 +28,20 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 WAYS = ("labels", "intersection", "answers", "no")
 
 
-def _review(n: int, rounds: int = 1, seed: int = 0) -> Review:
+def _review(
+    n: int, rounds: int = 1, seed: int = 0, wrong: float = 0.0, tests: tuple[int, int] = (0, 0)
+) -> Review:
     x, y = digits(n)
     asked = ro.propose(n * rounds, 10, "released", seed=seed)
     answers = ro.answer(asked, y, np.tile(np.arange(n), rounds))
+    turned = np.random.default_rng(seed).random(len(answers)) < wrong
+    said = ro.Answers(asked, answers.yes ^ turned, answers.items)
     table = Table(x=x, shape=(64,), features=(), source=Path("x"), sha256="")
     sets = ro.LabelSets(np.zeros((n, 10), bool), 10, unlabelled=True)
     gold = np.full(n, -1, np.intp)
     return Review(
-        table=table, sets=sets, likelihood=None, answers=answers, gold=gold, contradictions=(),
+        table=table, sets=sets, likelihood=None, answers=said, said=said, tests=tests, gold=gold,
+        contradictions=(),
     )  # fmt: skip
 
 
@@ -58,6 +63,31 @@ def test_equal_items_learn_or_test_together() -> None:
     told = replace(review, table=replace(review.table, x=items), answers=answers)
     last = measure_curve(told)[-1]
     assert abs(last.accuracy - 0.1) < 3 * last.error
+
+
+def test_wrong_answers_do_not_bend_the_curve() -> None:
+    """One answer in ten is wrong, as gold questions tell; taken as right, accuracy seems low."""
+    found, trusting = (
+        measure_curve(_review(400, wrong=0.1, tests=tests))[-1] for tests in ((30, 300), (0, 0))
+    )
+    clean = measure_curve(_review(400))[-1]
+    assert abs(found.accuracy - clean.accuracy) < 2 * found.error
+    assert trusting.accuracy < clean.accuracy - 0.1
+
+
+def test_few_gold_questions_make_a_point_less_sure() -> None:
+    few, many = (
+        measure_curve(_review(150, wrong=0.1, tests=tests))[-1] for tests in ((3, 30), (300, 3000))
+    )
+    assert few.error > many.error
+
+
+def test_points_of_the_same_items_err_together() -> None:
+    """Half of the items is part of all of them."""
+    _, half, whole = (point.drawn for point in measure_curve(_review(150, rounds=2)))
+    assert half is not None
+    assert whole is not None
+    assert np.corrcoef(half, whole)[0, 1] > 0.2
 
 
 def test_too_few_answers_are_refused_with_a_way_out() -> None:

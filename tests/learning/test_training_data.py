@@ -146,9 +146,9 @@ def test_what_is_known_never_plans(gold: Any, monkeypatch: pytest.MonkeyPatch) -
     review, seen = read_review(project), set[str]()
     names = review.table.row_names or ()
 
-    def noting(_: Table, trial: Any, *__: Any) -> tuple[float, float]:
-        seen.update(names[row] for row in trial.rows)
-        return 0.5, 0.1
+    def noting(_: Table, known: Any, rows: Any, *__: Any) -> Any:
+        seen.update(names[row] for row in rows)
+        return np.zeros(len(known), np.intp)
 
     monkeypatch.setattr(planning, "_crossed", noting)
     planning.measure_curve(review)

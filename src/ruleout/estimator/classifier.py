@@ -860,7 +860,7 @@ def _posterior(logits: Tensor, cases: Iterable[tuple[float, Tensor]]) -> tuple[T
         for power in _POWERS:
             agree = ((power * logits[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
             mixed = (1 - _SHARES) * agree + _SHARES * chance[some].mean(-1, keepdim=True)
-            likely = mixed.log().sum(0) * (n / max(len(some), 1)) - 4 * _SHARES
+            likely = mixed.log().sum(0) * (n / max(len(some), 1)) - 12 * _SHARES
             likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2
             if float(likely.max()) > best:
                 means, total = (

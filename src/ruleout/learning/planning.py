@@ -5,10 +5,10 @@ The error of most classifiers falls as a power of the data they saw,
 .. math:: e(Q) = a + b\,Q^{-c},
 
 with a floor a that no amount of data lowers. Three numbers are fitted to what was measured, each
-point weighed by its standard error. How sure the fit is comes from drawing the points anew within
-those errors and fitting again; where no such curve fits the points, they count as less sure. A
-power law that is fitted to little data says little about far ahead: the interval then is wide, or
-open at its upper end, and says so.
+point weighed by its standard error. How sure the fit is comes from drawing the points anew, as they
+might have come out, and fitting again; where no such curve fits the points, they count as less
+sure. A power law that is fitted to little data says little about far ahead: the interval then is
+wide, or open at its upper end, and says so.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.scaling import Scaling
+from ruleout.labels import Answers, Evidence, evidence
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import Credit
 
 if TYPE_CHECKING:
     from ruleout.datasets import Table
     from ruleout.learning.training_data import Review
-    from ruleout.training import Trial
 
 # ---------------------------------------------------------------------- curves
 
@@ -48,6 +49,8 @@ class Point:
     questions: float
     accuracy: float
     error: float
+    #: accuracies that might have been measured as well; places of several points belong together
+    drawn: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,15 @@ def forecast(
     # less sure where no power law goes through the points within their errors
     left = [curve.accuracy(point.questions) - point.accuracy for point in points]
     misfit = float(np.square(left / _spread(points)).sum()) / max(1, len(points) - 3)
-    spread = _spread(points) * max(1.0, math.sqrt(misfit))
+    wide, spread = max(1.0, math.sqrt(misfit)), _spread(points)
     measured = np.array([point.accuracy for point in points], np.float64)
-    wide = [Point(p.questions, p.accuracy, e) for p, e in zip(points, spread.tolist(), strict=True)]
-    again = rng.normal(1 - measured, spread, (draws, len(points)))
+    off = rng.normal(0, spread, (draws, len(points)))
+    drawn = [point.drawn for point in points if point.drawn is not None]
+    if drawn:
+        off = (measured - np.stack(drawn, 1))[rng.integers(len(drawn[0]), size=draws)]
+    again = 1 - measured + wide * off
     expected = rng.normal(POWER, POWER_SPREAD, draws).clip(POWERS[0], POWERS[-1])
-    needed = [one.questions(target) for one in _fit(wide, again, expected)]
+    needed = [one.questions(target) for one in _fit(points, again, expected)]
     low, high = np.quantile(needed, [0.1, 0.9], method="inverted_cdf")
     reachable = float(np.isfinite(needed).mean())
     return Forecast(target, curve.questions(target), float(low), float(high), reachable, curve)
@@ -167,6 +173,13 @@ STEPS = 1500  # of a fit, as in the study
 GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "weight_decay": [1e-5, 1e-3]}
 
 
+DRAWS = 40  # of items, for each error rate that may be true
+RATES = 15  # of those
+#: How much accuracy varies with the rows that taught, times the root of the questions: about that
+#: of test accuracies in simulations, chosen so that ranges hold there (``plan_coverage.py``).
+TAUGHT = 0.3
+
+
 def measure_curve(
     review: Review,
     *,
@@ -176,64 +189,92 @@ def measure_curve(
 ) -> list[Point]:
     """Train on growing shares of a project's answers, and test on items left out.
 
-    Accuracy is the unbiased estimate from answers to random sets, so no true label is needed. Each
-    share of the items is cut into five parts, each tested by a model trained on the other four.
-    Of six settings the best on average counts, so the accuracy is a little too good.
-    """
-    from ruleout.training import Trial  # late, as below: the study is read without PyTorch
+    Accuracy is estimated from answers to random sets and from how often answers to gold questions
+    were wrong, so no true label is needed; without gold questions answers count as never wrong.
+    Each share of the items is cut into five parts, each tested by a model trained on the other
+    four, with the settings that were best on those.
 
-    asked, sets, rates = review.answers.per_item()
+    A point might have come out otherwise: with other items, another error rate that the gold
+    questions allow, other rows to train on. Shares hold the same items, so they err together.
+    """
+    (wrong, tests), rng = review.tests, np.random.default_rng(seed)
+    known = review.said if tests else review.answers
+    asked, place = np.unique(known.items, return_inverse=True)
     fresh = review.gold[asked] < 0  # items of known class never train
-    asked, sets, rates = asked[fresh], sets[fresh], rates[fresh]
-    if len(asked) < LEAST:
+    if fresh.sum() < LEAST:
         raise InputError(
-            f"{len(asked)} items have answers to random sets, too few to measure on",
+            f"{fresh.sum()} items have answers to random sets, too few to measure on",
             f"plan again after {LEAST}, or leave the project out for what the study found",
         )
-    table, order = review.table, np.random.default_rng(seed).permutation(len(asked))
+    table, order = review.table, rng.permutation(np.flatnonzero(fresh))
     if table.features and (scaling := Scaling.of(table.x)).problem(table.features):
         table = replace(table, x=scaling(table.x))  # as fit does
-    questions = np.bincount(review.answers.items)[asked]
+    rates = rng.beta(wrong + 0.5, tests - wrong + 0.5, RATES) if tests else np.zeros(1)
+    rate = (wrong + 0.5) / (tests + 1) if tests else 0.0
+    cases = [_evidence(known, place, one) for one in (rate, *rates)]
+    how = {"model": model, "approach": "likelihood" if tests else "log"}
+    times = rng.poisson(1.0, (DRAWS, len(order)))
+    questions = np.bincount(place)
     found = []
-    for place, share in enumerate(SHARES):
+    for number, share in enumerate(SHARES):
         some = order[: round(share * len(order)) // FOLDS * FOLDS]
-        known = Trial(sets[some], asked[some], rate=rates[some])
-        accuracy, error = _crossed(table, known, model, seed)
-        found.append(Point(float(questions[some].sum() * (1 - 1 / FOLDS)), accuracy, error))
+        predicted = _crossed(table, cases[0][some], asked[some], how, seed)
+        earned = [case[some].credit.of(predicted) for case in cases]
+        count = float(questions[some].sum() * (1 - 1 / FOLDS))
+        drawn = np.concatenate([_mean(one, times[:, : len(some)]) for one in earned[1:]])
+        drawn += rng.normal(0, TAUGHT / math.sqrt(count), len(drawn))
+        found.append(Point(count, float(_mean(earned[0])), float(drawn.std()), drawn))
         if progress is not None:
-            progress(place + 1, len(SHARES))
+            progress(number + 1, len(SHARES))
     return found
 
 
-def _crossed(table: Table, known: Trial, model: str, seed: int) -> tuple[float, float]:
-    """Return the accuracy on the parts left out, and its standard error."""
-    from ruleout.selection import criterion, even, folds
-    from ruleout.training import Watch, fit_grid
+def _evidence(known: Answers, place: NDArray[np.intp], rate: float) -> Evidence:
+    """Say what the answers about each item make of every class, if a share of them is wrong.
+
+    What rules out much is more often wrong: of k classes s are ruled out by a wrong answer in s
+    cases, by a right one in k - s.
+    """
+    sets = known.ruled_out
+    s, k = sets.sizes, sets.shape[1]
+    return evidence(sets, rate * s / (rate * s + (1 - rate) * (k - s)), items=place)
+
+
+def _mean(earned: Credit, times: NDArray[Any] | int = 1) -> NDArray[np.float64]:
+    """Return the mean of what predictions earned, each item counting so many `times`."""
+    weight = times * earned.weight
+    return np.asarray((weight * earned.value).sum(-1) / weight.sum(-1))
+
+
+def _crossed(
+    table: Table, known: Evidence, rows: NDArray[np.intp], how: dict[str, Any], seed: int
+) -> NDArray[np.intp]:
+    """Return what models predict for the items that they were not trained on."""
+    from ruleout.selection import folds
+    from ruleout.training import Trial, fit_grid
+    from ruleout.training.grid_fit import predict
     from ruleout.training.validation import together
 
-    n, known = len(known.sets), replace(known, groups=together(table.x, rows=known.rows))
-    parts = np.array_split(np.arange(n), FOLDS)
-    if known.groups is not None:  # equal items learn or test together
-        parts = folds(n, FOLDS, known.groups, np.random.default_rng(seed))
-    tests = even([known.part(part) for part in parts])
-    learned = [known.part(np.concatenate(parts[:f] + parts[f + 1 :])) for f in range(FOLDS)]
-    judge = criterion("accuracy")
-    watch = Watch(
-        [test.sets for test in tests], {judge.name: judge.values},
-        rows=[test.rows for test in tests], rate=[test.rate for test in tests],
-        groups=None if known.groups is None else [test.groups for test in tests],
-    )  # fmt: skip
-    epochs = -(-STEPS // -(-len(learned[0].sets) // 256))
+    n, groups = len(rows), together(table.x, rows=rows)
+    groups = np.arange(n) if groups is None else groups  # equal items learn or test together
+    parts = folds(n, FOLDS, groups, np.random.default_rng(seed))
+    whole = Trial(known.sets, rows, evidence=known)
+    epochs = -(-STEPS // -(-(n - n // FOLDS) // 256))
     fit = fit_grid(
-        table.x, [replace(one, rate=None) for one in learned], model=model, grid=GRID,
-        epochs=epochs, seed=seed, watch={"left out": watch}, every=epochs, moments=False,
-        shape=table.shape,
+        table.x, [whole.part(np.setdiff1d(np.arange(n), part)) for part in parts], grid=GRID,
+        epochs=epochs, every=epochs, seed=seed, moments=False, shape=table.shape, **how,
     )  # fmt: skip
-    estimate, error = (
-        kept[f"left out/{judge.name}"][:, :, -1] for kept in (fit.history, fit.errors)
-    )
-    best = int(np.nanmean(estimate, 0).argmax())
-    return float(estimate[:, best].mean()), float(np.sqrt(np.square(error[:, best]).sum()) / FOLDS)
+    found = np.zeros((fit.shape[1], n), np.intp)
+    for trial, part in enumerate(parts):
+        for place in range(len(found)):
+            logits = predict(fit.module(trial, place), table.x[rows[part]])
+            found[place, part] = logits.argmax(-1).numpy()
+    earned = [known.credit.of(one) for one in found]
+    for part in parts:  # the settings that were best on the other parts
+        rest = np.setdiff1d(np.arange(n), part)
+        scores = [_mean(Credit(*(values[rest] for values in one))) for one in earned]
+        found[0, part] = found[int(np.argmax(scores)), part]
+    return np.asarray(found[0])
 
 
 # ---------------------------------------------------------------------- from the study

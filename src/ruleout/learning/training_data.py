@@ -133,6 +133,8 @@ class Review:
     #: about an item are, for every class; else None
     likelihood: NDArray[np.float64] | None
     answers: Answers  #: every "yes" and "no" to a set drawn at random; items are rows of the table
+    said: Answers  #: the same with the items whose answers contradict each other
+    tests: tuple[int, int]  #: how many gold questions were answered wrongly by yes or no, of all
     gold: NDArray[np.intp]  #: the position of the class where it is known beforehand, else -1
     #: items whose answers, of any kind, leave no class together: `answers` is without them, and
     #: `sets` rules nothing out there
@@ -154,7 +156,7 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     out = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0))
     gold = log.gold_class >= 0
     out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
-    truth = log.gold_class[rows, None]
+    truth, (right, asked) = log.gold_class[rows, None], gold_counts(log)
     alone = np.where(truth == np.arange(log.k), 0, -np.inf)  # no other class is likely
 
     def likely(rates: ErrorRates) -> NDArray[np.float64]:
@@ -165,6 +167,8 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
         sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],
         likelihood=likely(error_rates(log)) if _tests(log) else None,
         answers=part(log.every_answer(), rows.tolist()),
+        said=part(log.every_answer(contradicting=True), rows.tolist()),
+        tests=(int((asked - right)[:, :2].sum()), int(asked[:, :2].sum())),
         gold=log.gold_class[rows],
         contradictions=log.contradictions(),
         cases=lambda: ((weight, likely(rates)) for weight, rates in plausible_rates(log)),

@@ -264,18 +264,18 @@ class AnswerLog:
             tests=names(tests),
         )
 
-    def every_answer(self) -> Answers:
+    def every_answer(self, *, contradicting: bool = False) -> Answers:
         """Return every "yes" and "no" with its question, for the unbiased risk.
 
         ``per_item()`` of it gives what :func:`ruleout.losses.answered` takes. That risk is unbiased
         because the question is drawn before the answer is known, among all classes. So it takes
         neither "which" and rule-out answers, nor imported proposals, nor tests, nor what was asked
         when there were fewer classes; a draw that was answered twice enters once, and items whose
-        answers contradict each other never.
+        answers contradict each other never, unless they are asked for.
         """
         places = self.standing("yes", "no")
         drawn = ~self.imported[places] & (self.asked_of[places] == self.k)
-        places = places[drawn & (self.candidates > 0)[self.item[places]]]
+        places = places[drawn & (contradicting | (self.candidates > 0)[self.item[places]])]
         used = self.draws(places)
         used = used[np.lexsort((used, self.item[used]))]
         masks = self.masks[self.proposed[used]]
