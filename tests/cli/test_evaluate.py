@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,18 @@ def test_no_accuracy_is_printed_where_a_test_rejects_what_it_assumes(
     found = json.loads(run("evaluate", model, other, *columns, "--json").stdout)["sets"]
     assert found["accuracy"] is None
     assert "predictions" in found["why"]
+
+
+def test_the_first_rows_are_tested_whatever_is_read_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, data = trained()
+    command = importlib.import_module("ruleout.cli.evaluate")
+    monkeypatch.setattr(command, "_TESTED", 90)
+    words = ("evaluate", model, data, "--excluded", "not", "--label", "is")
+    whole = run(*words).stdout
+    monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
+    monkeypatch.setattr("ruleout.labels.bits._CELLS", 1)
+    assert run(*words).stdout == whole
+    monkeypatch.setattr(command, "_TESTED", 200)
+    assert run(*words).stdout != whole

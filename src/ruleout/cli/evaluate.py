@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ruleout.estimator.scorers import Share
     from ruleout.learning import Review
 
+_TESTED = 200_000  # rows, the first: more would show nothing new of how sets came about
+
 
 @friendly()
 @Source.from_options(
@@ -53,7 +55,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
     from ruleout.estimator.scorers import LabelScores, SetScores
 
     scores: dict[str, Any] = {}
-    seen: Inspection | None = None
+    seen, rows = None, 0
     for table in tables:
         probabilities = clf.predict_proba(table.x)
         if table.labels is not None:
@@ -62,10 +64,13 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         if table.sets is not None:
             said = table.sets if table.evidence is None else table.evidence
             scores.setdefault("sets", SetScores()).add(probabilities, said)
-            seen, rows = seen or Inspection(table.sets.classes), table.raw or table
-            predicted = probabilities if rows is table else clf.predict_proba(rows.x)
-            assert rows.sets is not None  # as in what was made of them
-            seen.add(rows.sets, rows.x, rows.labels, predicted.argmax(1))
+            seen, told = seen or Inspection(table.sets.classes), table.raw or table
+            if (own := slice(max(0, _TESTED - rows))).stop:
+                predicted = probabilities if told is table else clf.predict_proba(told.x)
+                assert told.sets is not None  # as in what was made of them
+                labels = None if told.labels is None else told.labels[own]
+                seen.add(told.sets[own], told.x[own], labels, predicted[own].argmax(1))
+            rows += len(told)
     found = {name: score.result() for name, score in scores.items()}
     if seen is not None:
         mistakes = table.evidence is not None

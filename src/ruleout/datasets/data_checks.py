@@ -1019,7 +1019,7 @@ def _cover(matrix: Matrix, scales: Vector, pi: Vector) -> Matrix:
 # ---------------------------------------------------------------------- what features say of sets
 
 
-def by_rank(x: Rows, mask: Mask, taught: Mask, work: float = _WORK) -> Mask | None:
+def by_rank(x: Rows, mask: Mask, taught: Mask, work: float = _WORK / 2) -> Mask | None:
     """Return what `mask` lists, the most plausible class of each row first, ``[m, k]``.
 
     Rows come in four parts. Those of a part are ranked by their `x`, ``[n, d]``, and a model that
