@@ -154,7 +154,7 @@ def test_no_accuracy_is_printed_where_a_test_rejects_what_it_assumes(
     assert result.exit_code == 0, result.output
     assert "accuracy  " not in result.stdout
     assert "  No accuracy is estimated: sets drawn at random do not look like this" in result.stdout
-    assert result.stdout.endswith("Judge by true labels: evaluate --label.\n")
+    assert result.stdout.endswith("evaluate --label, or --known of some rows.\n")
     found = json.loads(run("evaluate", model, other, *columns, "--json").stdout)["sets"]
     assert found["accuracy"] is None
     assert "predictions" in found["why"]

@@ -24,6 +24,7 @@ from ruleout.cli import shared_options as options
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
     from ruleout.estimator import RuleOutClassifier
+    from ruleout.labels import Evidence
     from ruleout.learning import Review
 
 
@@ -116,11 +117,25 @@ def assumed(target: Any, table: Table) -> Finding | None:
     from ruleout.estimator.inputs import per_row
     from ruleout.labels import Evidence, LabelSets
 
+    if isinstance(target, Evidence) and target.corrected:
+        return corrected(target)
     rows, mistakes = table.raw or table, isinstance(target, Evidence)
     sets = per_row(target, len(table))[0] if table.raw is None else rows.sets
     if not isinstance(sets, LabelSets):
         return None
     return inspect(sets, rows.x).assumption(mistakes=mistakes)
+
+
+def corrected(said: Evidence) -> Finding:
+    """Say what an accuracy rests on that true labels correct."""
+    from ruleout.datasets import Finding
+
+    many = 0 if said.truth is None else int((said.truth >= 0).sum())
+    message = (
+        f"It rests on {many:,} true labels, which correct what was ruled out: if their rows are a "
+        "random part of all, it does not matter how sets came about."
+    )
+    return Finding("fine", "assumption", message, {"labels": many})
 
 
 @contextmanager
@@ -346,6 +361,12 @@ class Source:
         "rows with equal features are about one item.",
     ] = None
     label: Annotated[str | None, "COLUMN", "The column of the true labels."] = None
+    known: Annotated[
+        str | None,
+        "COLUMN",
+        "The column of the true class of some rows, else empty. They teach it, and from 30 on, "
+        "drawn at random, they correct the choice and the accuracy, however sets came about.",
+    ] = None
     features: Annotated[
         list[str] | None,
         "A,B,…",
@@ -501,7 +522,8 @@ class Source:
 
     def heard(self, table: Table) -> Table:
         """Return a table with what its sets say of every class, where some of them are wrong."""
-        if table.sets is None or not (self.error_rate or self.annotator or self.item):
+        asked = self.error_rate or self.annotator or self.item or self.known
+        if table.sets is None or not asked:
             return table
         found = table.heard(parse_rate(self.error_rate or "0"))
         tell(found.notes[len(table.notes) :])
@@ -549,7 +571,8 @@ class Source:
         if not self.project:
             classes = clf.classes_.tolist()
             named = self.excluded or self.candidates or self.label
-            wide = None if self.error_rate else len(classes)  # wrong ones are judged together
+            whole = self.error_rate or self.known  # such rows are judged together
+            wide = None if whole else len(classes)
             told |= {"wide": wide, "classes": classes if named else None}
             return clf, map(self.heard, self.batches(**told)), None
         from ruleout.estimator.inputs import known_target

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, tell
+from ruleout.cli.common import Source, corrected, friendly, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -73,8 +73,12 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             rows += len(told)
     found = {name: score.result() for name, score in scores.items()}
     if seen is not None:
-        mistakes = table.evidence is not None
-        found["sets"] = _assumed(found["sets"], seen.findings().assumption(mistakes=mistakes))
+        known = table.evidence
+        if known is not None and known.corrected:
+            told = corrected(known)
+        else:
+            told = seen.findings().assumption(mistakes=known is not None)
+        found["sets"] = _assumed(found["sets"], told)
     return found
 
 

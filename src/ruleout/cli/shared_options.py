@@ -9,10 +9,10 @@ import typer
 
 #: Options that say what data are, as several commands have them together.
 SETS = ("excluded", "candidates")
-ANSWERS = ("error_rate", "annotator", "item")
+ANSWERS = ("error_rate", "annotator", "item", "known")
 COLUMNS = ("features", "ignore", "features_from", "labels_file", "separator")
 LEARNING = (
-    *(*SETS, "annotator", "item", "label", *COLUMNS, "text", "weight", "group"),
+    *(*SETS, "annotator", "item", "known", "label", *COLUMNS, "text", "weight", "group"),
     *("classes", "size", "unlabelled", "skip_bad_rows"),
 )
 

@@ -141,7 +141,8 @@ class Findings:
         level: Level = "warning" if wrong else "fine" if len(p) > 1 else "note"
         message = (
             f"No accuracy is estimated: sets drawn at random do not look like this (p < 0.001: "
-            f"{', '.join(wrong)}; see ruleout check). Judge by true labels: evaluate --label."
+            f"{', '.join(wrong)}; see ruleout check). Judge by true labels: evaluate --label, or "
+            "--known of some rows."
         )
         if not wrong:
             least = min(p.values(), default=1.0)

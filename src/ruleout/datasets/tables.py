@@ -77,6 +77,7 @@ class Table:
     weight: NDArray[np.float64] | None = None
     groups: NDArray[np.intp] | None = None  #: the number of each row's group; None: nobody asked
     annotators: NDArray[Any] | None = None  #: who ruled it out, by name; None: nobody asked
+    known: NDArray[Any] | None = None  #: the true class of some rows as text, else empty
     items: NDArray[Any] | None = None  #: what the row is about, by name; None: nobody asked
     raw: Table | None = None  #: the answers as they were read, of a table that joins them
     source: Path  #: the file or folder
@@ -108,12 +109,12 @@ class Table:
         """
         assert self.sets is not None  # what was ruled out was read
         if self.annotators is None and self.items is None:
-            return replace(self, evidence=evidence(self.sets, error))
+            return replace(self, evidence=evidence(self.sets, error, truth=self._truth()))
         first, about = self._places()
         who = np.zeros(len(self), np.intp)
         if self.annotators is not None:
             who = np.unique(self.annotators, return_inverse=True)[1]
-        said = evidence(self.sets, error, items=about, people=who)
+        said = evidence(self.sets, error, items=about, people=who, truth=self._truth(first))
         note = f"{who.max() + 1:,} people gave {len(self):,} answers about {len(first):,} items"
         if said.errors is not None:
             own, mean = said.errors, said.errors[who].mean()
@@ -129,6 +130,16 @@ class Table:
         held |= {"evidence": said, "sets": said.sets, "raw": self, "notes": (*self.notes, note)}
         return replace(self, **held, annotators=None, items=None)
 
+    def _truth(self, rows: Any = slice(None)) -> NDArray[np.intp] | None:
+        """Return the position of each row's class where it is known, else -1."""
+        if self.known is None or self.sets is None:
+            return None
+        places = {str(name): place for place, name in enumerate(self.sets.classes)} | {"": -1}
+        for row, name in enumerate(self.known.tolist()):
+            if name not in places:
+                raise unknown(name, self.sets.classes, row=row, file=self.source)
+        return np.array([places[name] for name in self.known[rows].tolist()], np.intp)
+
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the first row about each item, and about which item each row is."""
         from ruleout.datasets.data_checks import row_hashes
@@ -139,7 +150,7 @@ class Table:
         _, first, about = np.unique(names, return_index=True, return_inverse=True)
         order = np.argsort(first)
         first, about = first[order], np.argsort(order)[about]
-        for name in ("labels", "groups"):
+        for name in ("labels", "groups", "known"):
             column = getattr(self, name)
             if column is not None and (bad := np.flatnonzero(column != column[first][about])).size:
                 problem = f"answers about one item have different {name}"
@@ -160,6 +171,7 @@ def read_table(
     group: str | None = None,
     annotator: str | None = None,
     item: str | None = None,
+    known: str | None = None,
     features_from: str | Path | None = None,
     classes: Classes | None = None,
     labels_file: str | Path | None = None,
@@ -197,6 +209,9 @@ def read_table(
     annotator, item
         Where rows are answers of several people, the columns of who gave them and about what;
         :meth:`Table.heard` joins them.
+    known
+        The column of the true class of some rows, empty elsewhere, beside what was ruled out:
+        :meth:`Table.heard` lets them teach, and correct what sets say.
     features_from
         Another table that has the features, such as an embedding. A column ``item`` of both names
         the rows; those that the other does not have are left out, and a note says so.
@@ -317,6 +332,7 @@ class Request:
     group: str | None = None
     annotator: str | None = None
     item: str | None = None
+    known: str | None = None
     features_from: str | Path | None = None
     classes: Classes | None = None
     labels_file: str | Path | None = None
@@ -341,7 +357,7 @@ class Request:
     @property
     def held(self) -> tuple[str, ...]:
         """The columns that hold labels, names, groups or text, and are not numbers."""
-        more = (self.names, self.group, self.annotator, self.item, *self.texts)
+        more = (self.names, self.group, self.annotator, self.item, self.known, *self.texts)
         return tuple(dict.fromkeys((*self.named, *(name for name in more if name is not None))))
 
     @property
@@ -387,11 +403,12 @@ class Request:
         if self.weight in self.held:
             problem = f"column {self.weight!r} is asked for as weights and as something else"
             raise DataError(problem, "name two columns")
-        for name in (self.annotator, self.item):
-            if name is not None and (*self.named, self.annotator, self.item).count(name) > 1:
+        apart = (*self.named, self.annotator, self.item, self.known)
+        for name in (self.annotator, self.item, self.known):
+            if name is not None and apart.count(name) > 1:
                 raise DataError(f"column {name!r} is asked for twice", "name two columns")
         kinds = {self.weight: "weights", self.group: "groups", self.names: "names"}
-        kinds |= {self.annotator: "people", self.item: "items"}
+        kinds |= {self.annotator: "people", self.item: "items", self.known: "true classes"}
         kinds |= dict.fromkeys(self.texts, "text")
         for name in self.taken:
             if name in (self.features or ()):
@@ -515,6 +532,7 @@ class _Reader:
     def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
         guess = bool(ask.named) and ask.classes is None
         whole = ask.names or ask.group or ask.weight or ask.text or ask.annotator or ask.item
+        whole = whole or ask.known
         if whole or (guess and ask.skip_bad_rows):
             wide = None  # names occur once in all rows; rows that stay say which classes there are
         self._path, self._ask, self._wide = path, ask, wide
@@ -670,7 +688,7 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     if left := len(rows) - len(kept):
         notes.append(f"{left:,} of {len(rows):,} rows are not in {file}: left out.")
     names = [(rows.row_names or ())[row] for row in kept]
-    columns = ("sets", "labels", "weight", "groups", "annotators", "items")
+    columns = ("sets", "labels", "weight", "groups", "annotators", "items", "known")
     held = {name: getattr(rows, name) for name in columns}
     held = {name: column if column is None else column[kept] for name, column in held.items()}
     held |= {name: getattr(found, name) for name in ("shape", "features", "reading")}
@@ -783,11 +801,13 @@ def weight_and_groups(
             remedy = "give numbers, some of them above zero"
             raise DataError(problem, remedy, row=bad, column=ask.weight)
     kinds = {"groups": ask.group, "annotators": ask.annotator, "items": ask.item}
+    kinds["known"] = ask.known
     for kind, column in kinds.items():
         if column is None:
             continue
         names = ["" if cell is None else str(cell).strip() for cell in cells(column)]
-        if empty := [row for row, name in enumerate(names) if not name]:
+        empty = [row for row, name in enumerate(names) if not name]
+        if empty and kind != "known":
             remedy = f"name the {kind[:-1]} of each row"
             raise DataError("the cell is empty", remedy, row=empty, column=column)
         found[kind] = (

@@ -423,7 +423,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for number in found.numbers:
             judged: Any = {"estimate": np.nan} if number is None else number._asdict()
             self.criterion_ = self.criterion_._replace(**judged)
-        if not np.isfinite(self.criterion_.standard_error):
+        if not np.isfinite(self.criterion_.standard_error) and self.criterion_.low is None:
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
             warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
         columns = {n: [one[n] for one in grid.configurations] for n in found.configuration}

@@ -14,7 +14,7 @@ a prediction: a number whose mean is 1 where the prediction is right and 0 where
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -301,6 +301,9 @@ class Evidence:
     at_error: Callable[[float], Evidence] | None = None
     level: Array | float = 0.0  #: ``[n]``: what was taken off the logarithms to make them at most 0
     errors: Array | None = None  #: ``[people]``: how often each is wrong, where that was learnt
+    #: ``[n]``: the position of each row's class where it is known, else -1; None: nobody told
+    truth: NDArray[np.intp] | None = None
+    unaided: Credit | None = None  #: the credit before true labels corrected it
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -314,6 +317,9 @@ class Evidence:
             self.gold,
             None if made is None else lambda error: made(error)[rows],
             np.broadcast_to(self.level, len(self))[rows],
+            self.errors,
+            None if self.truth is None else self.truth[rows],
+            self.unaided and Credit(*(part[rows] for part in self.unaided)),
         )
 
     def cases(self) -> Iterator[tuple[float, Array]]:
@@ -329,6 +335,11 @@ class Evidence:
             found = made(rate)
             told = wrong * np.log(rate) + (asked - wrong) * np.log1p(-rate) + np.log(width)
             yield float(told), found.likelihood + np.reshape(found.level, (-1, 1))
+
+    @property
+    def corrected(self) -> bool:
+        """Whether enough true labels are known to correct what the sets say."""
+        return self.truth is not None and int((self.truth >= 0).sum()) >= _LABELS
 
     @cached_property
     def costs(self) -> Array:
@@ -347,9 +358,14 @@ class Evidence:
     ) -> Interval | None:
         """Estimate the accuracy of predictions (positions among the classes) with an interval.
 
-        `shift` is added to the estimate first. None where a rate of errors that cannot be excluded
-        would leave nothing to be learnt from the sets.
+        `shift` is added to the estimate first. True labels, if there are enough, correct what sets
+        say, however these came about: see :func:`judge_with_labels`. None where a rate of errors
+        that cannot be excluded would leave nothing to be learnt from the sets.
         """
+        if self.truth is not None and self.unaided is not None and self.corrected:
+            value, right, _ = self.unaided.of(predicted)
+            hits = np.where(self.truth < 0, np.nan, predicted == self.truth)
+            return judge_with_labels(np.where(np.isfinite(right), value, np.nan), hits, shift)
         earned = (one.credit.of(predicted) for one in self.at_rates)
         try:
             return widened(
@@ -364,7 +380,12 @@ _FAR = 1e4  # a class that is this much less likely is impossible
 
 
 def evidence(
-    sets: LabelSets, error: Any = 0.0, *, items: Any = None, people: Any = None
+    sets: LabelSets,
+    error: Any = 0.0,
+    *,
+    items: Any = None,
+    people: Any = None,
+    truth: Any = None,
 ) -> Evidence:
     r"""Say what sets make of every class, if some of them are wrong.
 
@@ -382,6 +403,10 @@ def evidence(
         ``[m]``: who gave each answer, counted from 0. How often each person is wrong is then learnt
         from what others say of the same items, if they say enough
         (:func:`~ruleout.labels.dawid_skene.learn_errors`); an `error` above 0 is the mean of all.
+    truth
+        ``[n]``: the position of each row's class where it is known, else -1. Such rows teach their
+        class, and where they are a random part of all, thirty or more, they correct what the sets
+        of all rows say: it then does not matter how sets came about.
 
     Examples
     --------
@@ -417,7 +442,40 @@ def evidence(
         joined, likelihood, credit = _together(sets, likelihood, credit, places)
     level = likelihood.max(1)
     told = credit, gold, at_error, level, learnt and learnt.own
-    return Evidence(joined, likelihood - level[:, None], *told)
+    found = Evidence(joined, likelihood - level[:, None], *told)
+    return found if truth is None else _with_truth(found, truth)
+
+
+_LABELS = 30  # fewer true labels teach, but correct nothing
+
+
+def _with_truth(found: Evidence, truth: Any) -> Evidence:
+    r"""Let true labels of some rows teach, and correct the credit of all.
+
+    With :math:`s = \lambda v` the credit becomes :math:`s + 1_L \frac nm (h - s)`: its mean over
+    all n rows is :math:`\bar h_L + \bar s - \bar s_L`, as in :func:`judge_with_labels`.
+    """
+    (n, k), places = found.sets.shape, to_array(truth, "truth")
+    whole = places.shape == (n,) and places.dtype.kind in "iu"
+    if not whole or (n and not -1 <= places.min() <= places.max() < k):
+        raise LabelError(f"truth is {brief(truth)}", f"give {n} positions of classes, or -1")
+    rows, made = np.flatnonzero(places >= 0), found.at_error
+    out, likelihood, plain = found.sets.excluded, found.likelihood.copy(), found.credit
+    hit = np.eye(k)[places[rows]]
+    out[rows], likelihood[rows] = hit == 0, np.where(hit > 0, 0, -np.inf)
+    value = 0.25 * plain.weight * plain.value
+    if len(rows) >= _LABELS:
+        value[rows] += n / len(rows) * (hit - value[rows])
+        plain = Credit(value, np.zeros((n, k)), np.zeros((n, k)))
+    return replace(
+        found,
+        sets=LabelSets(out, found.sets.classes, unlabelled=True),
+        likelihood=likelihood,
+        credit=plain,
+        truth=np.asarray(places, np.intp),
+        unaided=found.credit,
+        at_error=None if made is None else lambda rate: _with_truth(made(rate), places),
+    )
 
 
 def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
@@ -455,7 +513,7 @@ def _together(
     return LabelSets(out, sets.classes, unlabelled=True), joined, Credit(*whole)
 
 
-def judge_with_labels(value: Array, hits: Array) -> Interval:
+def judge_with_labels(value: Array, hits: Array, shift: float = 0.0) -> Interval:
     r"""Estimate the accuracy from some true labels, and from what predictions earned everywhere.
 
     `value` is the credit of each row, NaN where nothing was said; `hits` is 1 where a prediction is
@@ -467,19 +525,20 @@ def judge_with_labels(value: Array, hits: Array) -> Interval:
 
     L being the rows with a label. Where sets tell much, this is as good as many more labels; where
     they tell nothing, :math:`\lambda` is near 0. It is 0, too, with fewer than ten right or ten
-    wrong predictions, which say too little of it. The interval is of Wilson's kind.
+    wrong predictions, which say too little of it. The interval is of Wilson's kind; `shift` is
+    added to the estimate before.
     """
     known, said = ~np.isnan(hits), ~np.isnan(value)
     h, both, rest = hits[known], known & said, said & ~known
     m, n = len(h), int(rest.sum())
     if not m:
         raise LabelError("no row has a true label", "give some")
-    shift = level = 0.0
+    level = 0.0
     if both.sum() == m and n > 1 and min(h.sum(), m - h.sum()) >= 10:
         here, there = value[both], value[rest]
         spread, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
         weight = float(np.clip(cov / max((1 + m / n) * spread, 1e-300), 0, 1))
-        shift = weight * (there.mean() - here.mean())
+        shift += weight * float(there.mean() - here.mean())
         level = (weight**2 * spread - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
     centre = float(h.mean() + shift)
     a, b, c = 1 + _Z**2 / m, 2 * centre + _Z**2 / m, centre**2 - _Z**2 * level
