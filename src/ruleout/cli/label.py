@@ -19,8 +19,8 @@ from ruleout.cli.common import as_notes, friendly, parse_names, show_rows, tell
 from ruleout.cli.shared_options import FeaturesFrom, declared
 
 if TYPE_CHECKING:
-    from ruleout.learning.planning import Forecast, Planned, Point
-    from ruleout.web import Item, Settings, Store
+    from ruleout.learning.planning import Forecast, Planned
+    from ruleout.web import Item, Settings
     from ruleout.web.answer_log import AnswerLog
     from ruleout.web.items import Found
     from ruleout.web.project import Project
@@ -76,6 +76,12 @@ def in_time(seconds: float | None) -> str:
     from ruleout.report.number_format import duration
 
     return "unknown yet" if seconds is None else duration(seconds) if seconds else "none"
+
+
+def _open(project: Path) -> Project:
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    return Project.open(project)
 
 
 _MANY = 15  # classes in a question, on average: more takes long to read
@@ -177,9 +183,8 @@ def add(
     if all(one is None for one in (items, classes, gold, gold_rate, rounds)):
         raise typer.BadParameter("say --items, --classes, --gold, --gold-rate or --rounds")
     from ruleout.web.items import read_gold
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         before = opened.store.settings
         rate = _GOLD_RATE if gold is not None and not before.gold_rate else before.gold_rate
         settings = replace(
@@ -312,12 +317,11 @@ def serve(
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key go together")
     seen = None if origin is None else parse_origin(origin)
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
     from ruleout.web.service import Options
     from ruleout.web.service import serve as run
     from ruleout.web.service.server import is_loopback
 
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         if not (behind_proxy or certificate or is_loopback(host)):
             tell([_READABLE])
         if seen is None and host in ("0.0.0.0", "::"):
@@ -355,15 +359,11 @@ def _greet(opened: Project, address: str) -> None:
     sys.stdout.flush()  # somebody may wait for this line in a pipe
 
 
-_Action = Literal["list", "add", "invite", "close", "open"]
-_Role = Literal["annotator", "lead"]
-
-
 @friendly()
 def users(
     project: Place,
     action: Annotated[
-        _Action,
+        Literal["list", "add", "invite", "close", "open"],
         typer.Argument(
             metavar="[ACTION]",
             help="list; add: print a link that lets somebody choose a password; invite: a new "
@@ -375,7 +375,8 @@ def users(
         str | None, typer.Argument(metavar="[NAME]", help="Who; for all but list.")
     ] = None,
     role: Annotated[
-        _Role | None, "With add: annotators label, leads see the team page too."
+        Literal["annotator", "lead"] | None,
+        "With add: annotators label, leads see the team page too.",
     ] = None,
     origin: Annotated[str, "URL", "Where people reach the service, for links."] = ADDRESS,
 ) -> None:
@@ -388,42 +389,30 @@ def users(
         raise typer.BadParameter("write add, invite, close or open and then a name")
     if role is not None and action != "add":
         raise typer.BadParameter("--role goes with add")
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
-
-    with Project.open(project) as opened:
+    with _open(project) as opened:
+        store = opened.store
         if name is None:
-            _print_users(opened.store)
+            rows = []
+            for user in store.users():
+                _, password = store.password(user.name) or (None, None)
+                account = "closed" if user.disabled else "open" if password else "no password yet"
+                rows.append((user.name, user.role, account))
+            show_rows(("name", "role", "account"), rows)
         elif action in ("add", "invite"):
-            _invite(opened.store, action, name, role or "annotator", address)
+            user = (
+                store.add_user(name, role or "annotator") if action == "add" else store.user(name)
+            )
+            if user.disabled:
+                remedy = "open it first: users PROJECT open NAME"
+                raise ValueError(f"the account of {user.name!r} is closed; {remedy}")
+            token = store.invite(user.name, user.role)
+            typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
+            typer.echo(join_link(token, address))
         else:
-            _close(opened.store, name, action == "close")
-
-
-def _invite(store: Store, action: _Action, name: str, role: _Role, origin: str) -> None:
-    user = store.add_user(name, role) if action == "add" else store.user(name)
-    if user.disabled:
-        remedy = "open it first: users PROJECT open NAME"
-        raise ValueError(f"the account of {user.name!r} is closed; {remedy}")
-    token = store.invite(user.name, user.role)
-    typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
-    typer.echo(join_link(token, origin))
-
-
-def _close(store: Store, name: str, closed: bool) -> None:
-    user = store.disable(name, closed)
-    typer.echo(f"{user.name} ({user.role}) is {'closed' if closed else 'open'}.")
-    if not any(one.role == "lead" and not one.disabled for one in store.users()):
-        tell(["no lead is left who can log in; open one, or add one with --role lead"])
-
-
-def _print_users(store: Store) -> None:
-    rows = []
-    for user in store.users():
-        found = store.password(user.name)
-        joined = found is not None and found[1] is not None
-        account = "closed" if user.disabled else "open" if joined else "no password yet"
-        rows.append((user.name, user.role, account))
-    show_rows(("name", "role", "account"), rows)
+            user = store.disable(name, action == "close")
+            typer.echo(f"{user.name} ({user.role}) is {'closed' if user.disabled else 'open'}.")
+            if not any(one.role == "lead" and not one.disabled for one in store.users()):
+                tell(["no lead is left who can log in; open one, or add one with --role lead"])
 
 
 @friendly()
@@ -444,9 +433,7 @@ def tokens(
     """
     if (name is None) != (action == "list"):
         raise typer.BadParameter("write add or end and then a name")
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
-
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         store = opened.store
         if name is None:
             rows = [(one, who, f"{made:%Y-%m-%d}") for one, who, made in store.tokens()]
@@ -468,9 +455,7 @@ def backup(
 
     It holds the database, settings, guidelines and the hashes of the images, not the images.
     """
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
-
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         opened.backup(file)
     typer.echo(f"Written: {file}")
 
@@ -484,15 +469,21 @@ def status(
 
     Exit code 1: the database is damaged, and a sentence says how.
     """
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
-
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         log = opened.store.answer_log()
         _print_totals(opened, log)
         if log:
             _print_people(log)
         if days:
-            _print_days(log, opened.store.settings)
+            from ruleout.web.team.annotators import work_days
+
+            worked = work_days(log, timedelta(seconds=opened.store.settings.lease_seconds))
+            heads = ("day", "annotator", "answers", "hours")
+            rows = [
+                (one.day, one.annotator, f"{one.answers:,}", f"{one.hours:.1f}") for one in worked
+            ]
+            typer.echo()
+            show_rows(heads, rows, right=heads[2:])
         _check(opened)
 
 
@@ -534,15 +525,6 @@ def _print_people(log: AnswerLog) -> None:
         tell([f"{shown(found)} may be guessing; the team page says more"])
 
 
-def _print_days(log: AnswerLog, settings: Settings) -> None:
-    from ruleout.web.team.annotators import work_days
-
-    worked = work_days(log, timedelta(seconds=settings.lease_seconds))
-    rows = [(one.day, one.annotator, f"{one.answers:,}", f"{one.hours:.1f}") for one in worked]
-    typer.echo()
-    show_rows(("day", "annotator", "answers", "hours"), rows, right=("answers", "hours"))
-
-
 def _check(opened: Project) -> None:
     from ruleout.labels.errors import InputError
 
@@ -577,10 +559,9 @@ def export(
 
     Items whose answers leave no class are in a list of their own, and in no set.
     """
-    from ruleout.web.project import Project
     from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         bundle = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
     _print_bundle(bundle, out)
 
@@ -640,9 +621,8 @@ def bring(
     `users PROJECT open NAME`, then `invite`, lets them in.
     """
     from ruleout.web.importing import read_answers, read_label_studio
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
 
-    with Project.open(project) as opened:
+    with _open(project) as opened:
         items = [item for _, item in opened.store.items()]
         known = opened.store.settings.classes
         if origin == "csv" or (origin is None and file.suffix.lower() != ".json"):
@@ -698,9 +678,8 @@ def plan(
     from ruleout.learning import read_review
     from ruleout.learning.planning import forecast, measure_curve
     from ruleout.learning.training_data import contradiction_notes
-    from ruleout.web.project import Project
 
-    with Project.open(project) as opened, as_notes():
+    with _open(project) as opened, as_notes():
         review = read_review(opened, features_from)
         tell(review.table.notes)
         if not review.tests[1]:
@@ -708,18 +687,14 @@ def plan(
             tell(["No gold question was answered: answers count as never wrong."])
         progress = opened.store.progress()
         found = measure_curve(review, model=model, seed=seed, progress=_step)
-    _print_points(found, model)
+    typer.echo(f"Measured on this project ({model}), without true labels:")
+    for point in found:
+        typer.echo(f"  {point.questions:9,.0f} questions: {point.accuracy:.3f} ± {point.error:.3f}")
     _print_forecast(forecast(found, target, seed=seed), progress)
 
 
 def _step(done: int, total: int) -> None:
     typer.echo(f"measured {done} of {total}", err=True)
-
-
-def _print_points(found: list[Point], model: str) -> None:
-    typer.echo(f"Measured on this project ({model}), without true labels:")
-    for point in found:
-        typer.echo(f"  {point.questions:9,.0f} questions: {point.accuracy:.3f} ± {point.error:.3f}")
 
 
 def _print_forecast(found: Forecast, progress: Progress) -> None:

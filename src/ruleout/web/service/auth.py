@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from ruleout.labels.classes import storable
 from ruleout.web.accounts import LONGEST_NAME, folded
 from ruleout.web.entities import RefusedError, User
-from ruleout.web.service.gate import Call, Cookie, Endpoint, Row
+from ruleout.web.service.gate import Call, Cookie
 from ruleout.web.service.options import (
     HASHES_AT_ONCE,
     HASHES_WAITING,
@@ -56,16 +56,7 @@ class Auth:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._waiting: Counter[str] = Counter()  # logins by address
 
-    def endpoints(self) -> dict[Row, Endpoint]:
-        return {
-            ("GET", "/login"): self._login_page,
-            ("POST", "/login"): self.login,
-            ("GET", "/join/{token}"): self.join_page,
-            ("POST", "/join"): self.join,
-            ("POST", "/logout"): self.logout,
-        }
-
-    def _login_page(
+    def login_page(
         self, call: Call, name: str = "", problem: str | None = None, status: int = 200
     ) -> Response:
         more = {"problem": problem, "name": name[:LONGEST_NAME]}
@@ -93,7 +84,7 @@ class Auth:
                 if not fits or user is None or kept is None or user.disabled:
                     self._failures.failed(key)
                     LOG.warning("login of %s from %s failed", one_line(name), one_line(call.peer))
-                    return self._login_page(call, name, _WRONG, 401)
+                    return self.login_page(call, name, _WRONG, 401)
                 self._failures.succeeded(key)
         return await self._passwords.slowly(self._renewed, call, user, password, kept)
 

@@ -43,8 +43,9 @@ Row: TypeAlias = tuple[str, str]  # method and path
 
 @dataclass(frozen=True)
 class Rule:
-    """Who may call a route (None: everybody), and what a request to it carries."""
+    """What answers at a route, who may call it (None: everybody), and what a request carries."""
 
+    to: str
     roles: frozenset[Role] | None
     body: Literal["json", "form"] | None = None
     token: bool = False  # whether a program may ask, with the token of a lead
@@ -55,26 +56,26 @@ _BOTH: frozenset[Role] = frozenset({"annotator", "lead"})
 _LEAD: frozenset[Role] = frozenset({"lead"})
 
 ACCESS: Mapping[Row, Rule] = {
-    ("GET", "/health"): Rule(_ALL),
-    ("GET", "/static/{file}"): Rule(_ALL),
-    ("GET", "/login"): Rule(_ALL),
-    ("POST", "/login"): Rule(_ALL, "form"),
-    ("GET", "/join/{token}"): Rule(_ALL),
-    ("POST", "/join"): Rule(_ALL, "form"),
-    ("POST", "/logout"): Rule(_BOTH, "form"),
-    ("GET", "/"): Rule(_BOTH),
-    ("GET", "/items/{id}"): Rule(_BOTH),
-    ("GET", "/examples/{id}"): Rule(_BOTH),
-    ("GET", "/api/project"): Rule(_BOTH),
-    ("POST", "/api/next"): Rule(_BOTH, "json"),
-    ("POST", "/api/answer"): Rule(_BOTH, "json"),
-    ("GET", "/api/progress"): Rule(_BOTH),
-    ("GET", "/team"): Rule(_LEAD),
-    ("POST", "/team/invite"): Rule(_LEAD, "form"),
-    ("POST", "/team/disable"): Rule(_LEAD, "form"),
-    ("POST", "/team/decide"): Rule(_LEAD, "form"),
-    ("GET", "/team/status"): Rule(_LEAD, token=True),
-    ("GET", "/team/export/{name}"): Rule(_LEAD, token=True),
+    ("GET", "/health"): Rule("health", _ALL),
+    ("GET", "/static/{file}"): Rule("pages.file", _ALL),
+    ("GET", "/login"): Rule("auth.login_page", _ALL),
+    ("POST", "/login"): Rule("auth.login", _ALL, "form"),
+    ("GET", "/join/{token}"): Rule("auth.join_page", _ALL),
+    ("POST", "/join"): Rule("auth.join", _ALL, "form"),
+    ("POST", "/logout"): Rule("auth.logout", _BOTH, "form"),
+    ("GET", "/"): Rule("label.page", _BOTH),
+    ("GET", "/items/{id}"): Rule("images.item", _BOTH),
+    ("GET", "/examples/{id}"): Rule("images.example", _BOTH),
+    ("GET", "/api/project"): Rule("label.project", _BOTH),
+    ("POST", "/api/next"): Rule("label.next", _BOTH, "json"),
+    ("POST", "/api/answer"): Rule("label.answer", _BOTH, "json"),
+    ("GET", "/api/progress"): Rule("label.progress", _BOTH),
+    ("GET", "/team"): Rule("team.page", _LEAD),
+    ("POST", "/team/invite"): Rule("team.invite", _LEAD, "form"),
+    ("POST", "/team/disable"): Rule("team.disable", _LEAD, "form"),
+    ("POST", "/team/decide"): Rule("team.decide", _LEAD, "form"),
+    ("GET", "/team/status"): Rule("team.status", _LEAD, token=True),
+    ("GET", "/team/export/{name}"): Rule("team.export", _LEAD, token=True),
 }
 
 _PATTERNS = {path: compile_path(path)[0] for _, path in ACCESS}

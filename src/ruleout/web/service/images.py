@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ruleout.web.entities import Item
 from ruleout.web.items import image_type
-from ruleout.web.service.gate import Call, Endpoint, Row
+from ruleout.web.service.gate import Call
 from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.options import CHECKED_IMAGES, Options
 from ruleout.web.service.problems import LOG, ProblemError, one_line
@@ -30,9 +30,6 @@ class Images:
         self._root = None if folder is None else folder.resolve()
         self._largest = options.limits.image_bytes
         self._checked: dict[str, str] = {}  # by path: the version whose content was compared
-
-    def endpoints(self) -> dict[Row, Endpoint]:
-        return {("GET", "/items/{id}"): self.item, ("GET", "/examples/{id}"): self.example}
 
     def item(self, call: Call) -> Response:
         """Return an image to somebody who was asked about it."""

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ruleout.web.batcher import Batcher
 from ruleout.web.entities import MOST_HELD, Item, Kind, Reply, Turn, TurnRequest
-from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.gate import Call, json_response
 from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.options import KEPT_ITEMS, Options
 from ruleout.web.service.pages import Pages
@@ -79,15 +79,6 @@ class LabelApi:
         self._pages, self._guidelines = pages, guidelines
         self._turns = Batcher(self._taken, lanes=store.lanes)
         self._items: dict[int, Any] = {}
-
-    def endpoints(self) -> dict[Row, Endpoint]:
-        return {
-            ("GET", "/"): self.page,
-            ("GET", "/api/project"): self.project,
-            ("POST", "/api/next"): self.next,
-            ("POST", "/api/answer"): self.answer,
-            ("GET", "/api/progress"): self.progress,
-        }
 
     def page(self, call: Call) -> Response:
         """Return the page to label on, with what the project tells annotators."""

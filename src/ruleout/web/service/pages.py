@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
-from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.gate import Call, json_response
 from ruleout.web.service.problems import LOG, ProblemError, cause, one_line
 
 _WEB = Path(__file__).parent.parent
@@ -38,9 +38,6 @@ class Pages:
         )
         found = [path for path in (_WEB / "static").iterdir() if path.suffix in _TYPES]
         self._files = {path.name: path.read_bytes() for path in found}
-
-    def endpoints(self) -> dict[Row, Endpoint]:
-        return {("GET", "/static/{file}"): self.file}
 
     def page(
         self, template: str, call: Call, title: str, status: int = 200, **more: Any

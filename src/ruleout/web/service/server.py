@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from errno import EADDRNOTAVAIL
 from ipaddress import ip_address
+from operator import attrgetter
 from pathlib import Path
 from signal import SIGINT, SIGTERM
 from threading import current_thread, main_thread
+from types import SimpleNamespace
 from typing import Any, cast
 
 import uvicorn
@@ -21,7 +23,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ruleout.web.entities import StoreError, UnavailableError
 from ruleout.web.service.auth import Auth
-from ruleout.web.service.gate import Call, Gate, json_response
+from ruleout.web.service.gate import ACCESS, Call, Gate, json_response
 from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.images import Images
 from ruleout.web.service.label_api import LabelApi
@@ -56,14 +58,15 @@ def make_app(store: Store, *, images: Path | None = None, options: Options | Non
             return json_response({"ok": False}, 503)
         return json_response({"ok": True})
 
-    endpoints = {
-        ("GET", "/health"): health,
-        **pages.endpoints(),
-        **Auth(store, chosen, pages).endpoints(),
-        **LabelApi(store, chosen, pages, guidelines).endpoints(),
-        **TeamApi(store, chosen, pages).endpoints(),
-        **Images(store, images, chosen, guidelines).endpoints(),
-    }
+    rooms = SimpleNamespace(
+        health=health,
+        pages=pages,
+        auth=Auth(store, chosen, pages),
+        label=LabelApi(store, chosen, pages, guidelines),
+        team=TeamApi(store, chosen, pages),
+        images=Images(store, images, chosen, guidelines),
+    )
+    endpoints = {row: attrgetter(rule.to)(rooms) for row, rule in ACCESS.items()}
     return Gate(store, chosen, endpoints, pages.failed)
 
 

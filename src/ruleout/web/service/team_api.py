@@ -11,7 +11,7 @@ from ruleout.labels.classes import storable
 from ruleout.labels.errors import brief
 from ruleout.web.entities import RefusedError, Role
 from ruleout.web.names import suggest
-from ruleout.web.service.gate import Call, Endpoint, Row, json_response
+from ruleout.web.service.gate import Call, json_response
 from ruleout.web.service.images import pieces
 from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
@@ -23,17 +23,7 @@ class TeamApi:
     def __init__(self, store: Store, options: Options, pages: Pages) -> None:
         self._store, self._pages, self._now = store, pages, options.clock
 
-    def endpoints(self) -> dict[Row, Endpoint]:
-        return {
-            ("GET", "/team"): self._page,
-            ("POST", "/team/invite"): self.invite,
-            ("POST", "/team/disable"): self.disable,
-            ("POST", "/team/decide"): self.decide,
-            ("GET", "/team/status"): self.status,
-            ("GET", "/team/export/{name}"): self.export,
-        }
-
-    def _page(self, call: Call, status: int = 200, **said: Any) -> Response:
+    def page(self, call: Call, status: int = 200, **said: Any) -> Response:
         from ruleout.web.team.team_page import team_view  # late: it takes a moment to load
 
         view = team_view(self._store, self._now())
@@ -50,7 +40,7 @@ class TeamApi:
         except RefusedError as error:
             return self._refused(call, error)
         _note(call, f"made an invite link ({role}) for", name)
-        return self._page(call, invite=f"{call.origin}/join/{token}", invited=name)
+        return self.page(call, invite=f"{call.origin}/join/{token}", invited=name)
 
     def disable(self, call: Call) -> Response:
         """Let somebody in no more, or again."""
@@ -91,7 +81,7 @@ class TeamApi:
 
     def _refused(self, call: Call, error: RefusedError) -> Response:
         problem = ProblemError.of(error)
-        return self._page(call, problem.status, problem=problem.sentence)
+        return self.page(call, problem.status, problem=problem.sentence)
 
     def status(self, _: Call) -> Response:
         from ruleout.web.team.team_page import numbers  # late: it takes a moment to load

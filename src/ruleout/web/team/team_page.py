@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from types import SimpleNamespace as View
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,7 +24,6 @@ from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import Decision, Item, Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
-from ruleout.web.project_progress import Progress
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import invites, users
 from ruleout.web.team.agreement import Agreement, TeamAgreement, agreement, guessing
@@ -106,51 +105,32 @@ def named(text: str, most: int = 36) -> Name:
     return Name(f"{line[:head]}…{line[len(line) - (most - head - 1) :]}", line[:500])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TeamView:
-    """All that the template shows; `missing` tells why a part is not there, else None."""
-
-    progress: Progress
-    time_left: str
-    percent: int
-    people: tuple[PersonView, ...]
-    agreement: Agreement
-    growth: Markup | None
-    clashes: tuple[ClashView, ...]
-    decided: tuple[Decided, ...]
-    classes: tuple[str, ...]
-    knowledge: KnowledgeView
-    draws: Uniformity | None
-    draws_pictures: tuple[Markup, ...]
-    missing: dict[str, str | None]
-
-
-def team_view(store: Store, now: datetime | None = None) -> TeamView:
-    """Return what the team page shows at this moment.
+def team_view(store: Store, now: datetime | None = None) -> View:
+    """Return what the team page shows at this moment; `missing` tells why a part is not there.
 
     Reading and counting takes a second for a hundred thousand answers; it is done again only
     after a new answer.
     """
     at = datetime.now(UTC) if now is None else now
     found, progress, settings = numbers(store), store.progress(), store.settings
+    classes, wrong = settings.classes, found.contradictions
+    items = store.some_items(one.answers[0].item for one in wrong)
     with store.reading() as db:
         states = _states(db, at)
     left, drawn = progress.seconds_left, found.draws if found.draws and found.draws.draws else None
-    return TeamView(
+    return View(
         progress=progress,
         time_left="done" if left == 0 else "not known yet" if left is None else duration(left),
         percent=int(100 * progress.given / progress.wanted) if progress.wanted else 100,
-        people=tuple(_person(user, found, states[user.id]) for user in store.users()),
+        people=[_person(user, found, states[user.id]) for user in store.users()],
         agreement=found.agreement.whole,
         growth=_timeline(found.growth) if found.growth.times else None,
-        clashes=_clashes(store, found.contradictions),
-        decided=tuple(_decided(one, settings.classes) for one in found.decisions[::-1]),
-        classes=settings.classes[:_OFFERED],
-        knowledge=_knowledge(found.candidates, len(settings.classes)),
+        clashes=[_clash(one, items[one.answers[0].item], classes) for one in wrong],
+        decided=[_decided(one, classes) for one in found.decisions[::-1]],
+        classes=classes[:_OFFERED],
+        knowledge=_knowledge(found.candidates, len(classes)),
         draws=drawn,
-        draws_pictures=(_sizes_picture(drawn), _classes_picture(drawn, settings.classes))
-        if drawn
-        else (),
+        draws_pictures=(_sizes_picture(drawn), _classes_picture(drawn, classes)) if drawn else (),
         missing=_missing(found, settings),
     )
 
@@ -211,29 +191,15 @@ def gold_rates(log: AnswerLog) -> dict[str, GoldRates]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PersonView:
-    """One person; `agreement` is with the rest of the team, `guesses` what answers look like."""
-
-    user: User
-    name: Name
-    state: str
-    did: Annotator
-    per_hour: float | None
-    agreement: Agreement
-    gold: GoldRates
-    guesses: bool
-
-
-def _person(user: User, found: Numbers, state: str) -> PersonView:
+def _person(user: User, found: Numbers, state: str) -> View:
     name = user.name
-    return PersonView(
+    return View(
         user=user,
         name=named(name),
         state=state,
         did=found.annotators.get(name, Annotator(name=name)),
         per_hour=found.paces.get(name),
-        agreement=found.agreement.each.get(name, Agreement(items=0)),
+        agreement=found.agreement.each.get(name, Agreement(items=0)),  # with the rest of the team
         gold=found.gold.get(name, GoldRates()),
         guesses=name in found.guessing,
     )
@@ -256,24 +222,9 @@ def _states(db: Connection, now: datetime) -> dict[int, str]:
     }  # fmt: skip
 
 
-class KnowledgeView(NamedTuple):
-    """How many items (tests left out) have how many classes left, and log2 of that on average.
-
-    The mean is over items without contradictions.
-    """
-
-    items: int
-    settled: int
-    narrowed: int
-    untouched: int
-    contradicting: int
-    mean_bits: float | None
-    most_bits: float
-    picture: Markup
-
-
-def _knowledge(candidates: Whole, k: int) -> KnowledgeView:
-    counts = np.bincount(candidates, minlength=k + 1).tolist()
+def _knowledge(candidates: Whole, k: int) -> View:
+    """Count how many items (tests left out) have how many classes left."""
+    counts, good = np.bincount(candidates, minlength=k + 1).tolist(), candidates[candidates > 0]
     chart = Histogram(
         "Classes still possible",
         counts=counts[1:],
@@ -281,36 +232,16 @@ def _knowledge(candidates: Whole, k: int) -> KnowledgeView:
         y_label="Items",
         counts_label="items",
     )
-    good = candidates[candidates > 0]
-    bits, most = float(np.log2(good).mean()) if len(good) else None, math.log2(k)
-    several = counts[1], sum(counts[2:k]), counts[k], counts[0]
-    return KnowledgeView(len(candidates), *several, bits, most, view(chart, "known", {}))
-
-
-class AnswerView(NamedTuple):
-    """One of the answers about an item."""
-
-    who: Name
-    words: str
-    classes: tuple[Name, ...]
-    more: int
-    number: int
-
-
-class ClashView(NamedTuple):
-    """An item whose answers leave no class, or deny the one that is `known`; `text` has no picture.
-
-    `pairs` are people who contradict each other outright. It may be empty: three answers can
-    leave nothing while any two leave something.
-    """
-
-    number: int
-    item: Name
-    text: str | None
-    known: Name | None
-    said: tuple[AnswerView, ...]
-    more: int
-    pairs: tuple[tuple[Name, Name], ...]
+    return View(
+        items=len(candidates),
+        settled=counts[1],
+        narrowed=sum(counts[2:k]),
+        untouched=counts[k],
+        contradicting=counts[0],
+        mean_bits=float(np.log2(good).mean()) if len(good) else None,
+        most_bits=math.log2(k),
+        picture=view(chart, "known", {}),
+    )
 
 
 _SHOWN, _CLASSES = 12, 8  # of one contradiction: answers, and classes of each
@@ -319,28 +250,25 @@ _LONGEST = 400  # characters of an item
 _WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
 
 
-#: What was decided about an item, its name, that of the class, and that of the lead.
-Decided: TypeAlias = tuple[Decision, Name, Name | None, Name]
-
-
-def _decided(one: Decision, classes: tuple[str, ...]) -> Decided:
+def _decided(one: Decision, classes: tuple[str, ...]) -> tuple[Decision, Name, Name | None, Name]:
+    """Return a decision with the names of its item, of the class and of the lead."""
     which = None if one.which is None else named(classes[one.which], 24)
     return one, named(one.item, 60), which, named(one.by)
 
 
-def _clashes(store: Store, found: Sequence[Contradiction]) -> tuple[ClashView, ...]:
-    items = store.some_items(one.answers[0].item for one in found)
-    return tuple(_clash(one, items[one.answers[0].item], store.settings.classes) for one in found)
+def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> View:
+    """Show an item whose answers leave no class, or deny the one that is known.
 
-
-def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> ClashView:
+    `pairs` are people who contradict each other outright. It may be empty: three answers can
+    leave nothing while any two leave something.
+    """
     said, left = [], []
     for one in clash.answers:
         codes = one.excluded if one.kind == "excluded" else one.proposed
         codes = (one.which,) if one.kind == "which" and one.which is not None else codes
-        shown = tuple(named(classes[code], 24) for code in codes[:_CLASSES])
-        more = len(codes) - len(shown)
-        said.append(AnswerView(named(one.user_name), _WORDS[one.kind], shown, more, one.number))
+        names = [named(classes[code], 24) for code in codes[:_CLASSES]]
+        about = {"classes": names, "more": len(codes) - len(names), "number": one.number}
+        said.append(View(who=named(one.user_name), words=_WORDS[one.kind], **about))
         is_kept = one.kind in ("yes", "which")
         left.append((one.user_name, {c for c in range(len(classes)) if (c in codes) == is_kept}))
     opposed = {
@@ -348,16 +276,15 @@ def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> ClashV
         for (one, a), (other, b) in combinations(left, 2)
         if not a & b
     }
-    pairs = tuple((named(one), named(other)) for one, other in sorted(opposed)[:_SHOWN])
     text = item.text or ", ".join(f"{name}: {cell}" for name, cell in item.cells.items())
-    return ClashView(
-        clash.answers[0].item,
-        named(clash.item, 60),
-        None if item.kind == "image" else named(text, _LONGEST).short,
-        None if item.gold is None else named(classes[item.gold], 24),
-        tuple(said[:_SHOWN]),
-        max(len(said) - _SHOWN, 0),
-        pairs,
+    return View(
+        number=clash.answers[0].item,
+        item=named(clash.item, 60),
+        text=None if item.kind == "image" else named(text, _LONGEST).short,
+        known=None if item.gold is None else named(classes[item.gold], 24),
+        said=said[:_SHOWN],
+        more=max(len(said) - _SHOWN, 0),
+        pairs=[(named(one), named(other)) for one, other in sorted(opposed)[:_SHOWN]],
     )
 
 
