@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,8 +45,9 @@ def demo(
     started = time.perf_counter()
     from rich.console import Console
 
-    if figure is not None:
-        _need_matplotlib()
+    if figure is not None and find_spec("matplotlib") is None:
+        typer.echo("--figure needs matplotlib: pip install 'ruleout[plot]'", err=True)
+        raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
     with _one_thread(), overall() as progress:
@@ -93,14 +95,6 @@ def _compare(console: Any, progress: Progress) -> Comparison:
     progress(0.98, "true labels")
     baseline = compare(x[train], known, approaches=["cce"], **told)
     return found.with_baseline(baseline, label="cross entropy", family="true labels")
-
-
-def _need_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        typer.echo("--figure needs matplotlib: pip install 'ruleout[plot]'", err=True)
-        raise typer.Exit(1) from None
 
 
 def _draw(found: Comparison, path: Path) -> None:

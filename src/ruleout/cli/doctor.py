@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -66,11 +67,6 @@ def _machine() -> dict[str, str]:
         page = os.sysconf("SC_PAGE_SIZE")
         found["memory"] = _gigabytes(page * os.sysconf("SC_PHYS_PAGES"))
         found["free memory"] = _gigabytes(page * os.sysconf("SC_AVPHYS_PAGES"))
-    return found | _caches()
-
-
-def _caches() -> dict[str, str]:
-    found = {}
     for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):  # of Linux
         level, kind, size = (
             (place / name).read_text().strip() for name in ("level", "type", "size")
@@ -97,19 +93,14 @@ def _data() -> dict[str, str]:
 
     root = data_root()
     place = next(folder for folder in (root, *root.parents) if folder.is_dir())
+    writable = f"no: {place} refuses; set RULEOUT_DATA"
+    with suppress(OSError), tempfile.TemporaryFile(dir=place):
+        writable = "yes"
     return {
         "folder": f"{root}{'' if root == place else ' (will be made when needed)'}",
-        "writable": "yes" if _writable(place) else f"no: {place} refuses; set RULEOUT_DATA",
+        "writable": writable,
         "free disk": _gigabytes(shutil.disk_usage(place).free),
     }
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def _extras() -> dict[str, str]:

@@ -12,7 +12,7 @@ from ruleout.cli.common import friendly, tell
 @friendly()
 def export(
     model: options.Model,
-    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX file to write.")],
+    onnx: Annotated[Path, "FILE", "The ONNX file to write."],
 ) -> None:
     """Write a model as ONNX, which runs without ruleout and torch.
 

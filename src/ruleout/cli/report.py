@@ -14,7 +14,7 @@ def report(
         list[Path],
         typer.Argument(metavar="LEDGER…", help="Ledgers, or folders of their Parquet files."),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    out: Annotated[Path, "DIR", "The folder to write to."],
     formats: Annotated[
         list[str] | None,
         typer.Option(

@@ -254,15 +254,10 @@ class Ledger:
         with self._writing():
             if self._rows("SELECT 1 FROM records WHERE key = ?", key):
                 return
-            grid, about = record.configurations, dict(record.about)
+            grid, about = json.dumps(record.configurations), dict(record.about)
             number = self._database.execute(
                 "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)",
-                (
-                    key,
-                    json.dumps(grid),
-                    _blob(record.epochs, "<i4"),
-                    json.dumps(about, sort_keys=True),
-                ),
+                (key, grid, _blob(record.epochs, "<i4"), json.dumps(about, sort_keys=True)),
             ).lastrowid
             for table, rows in _rows_of(record).items():
                 marks = ", ".join("?" * (1 + len(rows[0])))
@@ -289,23 +284,15 @@ class Ledger:
             query = f"SELECT {columns} FROM {table} WHERE record = ? ORDER BY {order}"
             return self._rows(query, number)
 
-        trials = part("accuracy, chosen", "trials", "trial")
-        values = part("estimate, error, test", "configurations", "trial, configuration")
-        table = np.array(values, float).reshape(-1, len(json.loads(grid)), 3)  # NULL becomes NaN
-        curves: dict[str, list[Any]] = {}
-        for name, points in part("name, points", "curves", "name, trial"):
-            curves.setdefault(name, []).append(np.frombuffer(points, "<f4"))
-        return Record(
-            spec=Spec.from_json(spec),
-            configurations=json.loads(grid),
-            chosen=np.array([chosen for _, chosen in trials], np.intp),
-            estimates=table[..., 0],
-            errors=table[..., 1],
-            tests=table[..., 2],
-            accuracy=np.array([accuracy for accuracy, _ in trials], float),
-            epochs=np.frombuffer(epochs, "<i4").astype(np.intp),
-            curves={name: np.stack(lines) for name, lines in curves.items()},
-            about=json.loads(about),
+        curves = part("name, points", "curves", "name, trial")
+        return _assembled(
+            Spec.from_json(spec),
+            json.loads(grid),
+            np.frombuffer(epochs, "<i4"),
+            json.loads(about),
+            part("accuracy, chosen", "trials", "trial"),
+            part("estimate, error, test", "configurations", "trial, configuration"),
+            [(name, np.frombuffer(points, "<f4")) for name, points in curves],
         )
 
     @contextmanager
@@ -348,6 +335,34 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _assembled(
+    spec: Spec,
+    grid: list[dict[str, Any]],
+    epochs: Any,
+    about: Mapping[str, Any],
+    trials: Sequence[tuple[float, int]],  # accuracy and choice
+    tried: Sequence[tuple[float, float, float]],  # estimate, error and test; None becomes NaN
+    curves: Sequence[tuple[str, NDArray[np.float32]]],  # trial by trial
+) -> Record:
+    """Put a record together from the rows in which SQLite and Parquet hold it."""
+    lines: dict[str, list[NDArray[np.float32]]] = {}
+    table = np.array(tried, float).reshape(-1, len(grid), 3)
+    for name, points in curves:
+        lines.setdefault(name, []).append(points)
+    return Record(
+        spec=spec,
+        configurations=grid,
+        chosen=np.array([chosen for _, chosen in trials], np.intp),
+        estimates=table[..., 0],
+        errors=table[..., 1],
+        tests=table[..., 2],
+        accuracy=np.array([accuracy for accuracy, _ in trials], float),
+        epochs=np.array(epochs, np.intp),
+        curves={name: np.stack(found) for name, found in lines.items()},
+        about=about,
+    )
 
 
 def _blob(values: Any, kind: str) -> bytes:
@@ -489,25 +504,14 @@ def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Re
     cell.setdefault("search_trials", 0)  # files of before do not have it
     spec = Spec(**{one.name: cell[one.name] for one in fields(Spec)})
     grid = json.loads(cell["configurations"])
-
-    def table(name: str) -> Any:
-        return np.array([row[name] for row in tried], float).reshape(spec.searching, -1)
-
-    names = dict.fromkeys(row["name"] for row in curves)
-    made = Record(
-        spec=spec,
-        configurations=grid,
-        chosen=np.array([row["chosen"] for row in trials], np.intp),
-        estimates=table("estimate"),
-        errors=table("error"),
-        tests=table("test"),
-        accuracy=np.array([row["accuracy"] for row in trials], float),
-        epochs=np.array(cell["epochs_kept"], np.intp),
-        curves={
-            name: np.array([r["points"] for r in curves if r["name"] == name], np.float32)
-            for name in names
-        },
-        about=json.loads(cell["about"]),
+    made = _assembled(
+        spec,
+        grid,
+        cell["epochs_kept"],
+        json.loads(cell["about"]),
+        [(row["accuracy"], row["chosen"]) for row in trials],
+        [(row["estimate"], row["error"], row["test"]) for row in tried],
+        [(row["name"], np.array(row["points"], np.float32)) for row in curves],
     )
     if made.estimates.shape != (spec.searching, len(grid)) or len(trials) != spec.trials:
         raise ValueError("configurations are missing")

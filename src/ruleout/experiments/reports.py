@@ -431,8 +431,8 @@ def _facts(record: Record) -> Mapping[str, object]:
     }
 
 
-def _line(label: str, record: Record, name: str) -> Line:
-    points = record.curves[name].astype(float)
+def _line(label: str, record: Record, name: str, unit: float = 1) -> Line:
+    points = unit * record.curves[name].astype(float)
     mean, std = points.mean(0), points.std(0, ddof=min(1, len(points) - 1))
     return Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
 
@@ -733,12 +733,9 @@ def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
 def _panel(axes: Any, title: str, records: Sequence[Record], curve: str) -> None:
     for record in records:
         name, colour = LOSSES[record.spec.approach]
-        points = 100 * record.curves[curve].astype(float)
-        mean, std = points.mean(0), points.std(0, ddof=min(1, len(points) - 1))
-        axes.plot(record.epochs, mean, color=colour, label=name, linewidth=1.2)
-        axes.fill_between(
-            record.epochs, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0
-        )
+        line = _line(name, record, curve, 100)
+        axes.plot(line.x, line.mean, color=colour, label=name, linewidth=1.2)
+        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
     axes.set_title(title, fontsize=9)
     axes.set_xlabel("Epoch", fontsize=8)
     axes.tick_params(labelsize=7)

@@ -41,13 +41,16 @@ def render(report: Report) -> str:
     (True, False, False)
     """
     style, script = (_assets(report, kind) for kind in ("css", "js"))
-    policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    digests = (b64encode(sha256(one.encode()).digest()).decode() for one in (style, script))
+    allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*digests)
+    policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
     facts = [(name, text(value)) for name, value in report.facts.items()]
     told: dict[str, Any] = {"style": style, "script": script, "policy": policy, "facts": facts}
-    return str(fill("report.html", report=report, sections=list(_sections(report)), **told))
+    colours, sections = _colours(report), []  # id, title, text and the markup of the parts
+    for i, section in enumerate(report.sections, 1):
+        parts = [view(part, f"p{i}-{j}", colours) for j, part in enumerate(section.parts, 1)]
+        sections.append((f"s{i}", section.title, section.text, parts))
+    return str(fill("report.html", report=report, sections=sections, **told))
 
 
 def write(report: Report, path: str | Path) -> Path:
@@ -59,14 +62,6 @@ def write(report: Report, path: str | Path) -> Path:
     'report.html'
     """
     return write_text(path, render(report))
-
-
-def _sections(report: Report) -> Iterator[tuple[str, str, str, list[Markup]]]:
-    """Yield id, title, text and the markup of the parts."""
-    colours = _colours(report)
-    for i, section in enumerate(report.sections, 1):
-        parts = [view(part, f"p{i}-{j}", colours) for j, part in enumerate(section.parts, 1)]
-        yield f"s{i}", section.title, section.text, parts
 
 
 def _colours(report: Report) -> dict[str, int]:
@@ -91,10 +86,6 @@ def _assets(report: Report, kind: str) -> Markup:
     names += [f"cells.{kind}"] * any(isinstance(part, CellTable) for part in _parts(report))
     folder = files("ruleout.report").joinpath("templates")
     return Markup("".join(folder.joinpath(name).read_text("utf-8") for name in names))
-
-
-def _digest(source: str) -> str:
-    return f"sha256-{b64encode(sha256(source.encode()).digest()).decode()}"
 
 
 def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:

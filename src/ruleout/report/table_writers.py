@@ -6,9 +6,8 @@ a comparison lay themselves out as one.
 
 import csv as csv_files
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape as escape_html
 from io import StringIO
 from itertools import groupby
 from textwrap import wrap
@@ -17,7 +16,7 @@ from unicodedata import category, east_asian_width
 
 from ruleout.report.number_format import MISSING, known, points
 from ruleout.report.parts import CellTable, TableCell
-from ruleout.report.svg import clean
+from ruleout.report.svg import clean, fill
 
 HOLM = "ʰ"  # behind a mark that holds after the correction
 _ARROWS = {"": "", "agrees": "", "better": "↑", "worse": "↓"}
@@ -118,22 +117,8 @@ class Table:
 
     def html(self) -> str:
         """Write the table for a notebook."""
-        lines = [line for each in self._paragraphs() for line in each.splitlines()]
-        notes = "<br>".join(map(escape_html, lines))
-        head = self._html_row("th", map(escape_html, self.heads))
-        body = "".join(self._html_row("td", map(_html, row)) for row in self._shown())
-        return (
-            f"<div><b>{escape_html(self.title)}</b><table><thead>{head}</thead>"
-            f"<tbody>{body}</tbody></table><small>{notes}</small></div>"
-        )
-
-    def _html_row(self, kind: str, cells: Iterable[str]) -> str:
-        sides = ["left" if place < self.names else "right" for place in range(len(self.heads))]
-        made = (
-            f'<{kind} style="text-align: {side}">{cell}</{kind}>'
-            for side, cell in zip(sides, cells, strict=True)
-        )
-        return f"<tr>{''.join(made)}</tr>"
+        notes = [line for each in self._paragraphs() for line in each.splitlines()]
+        return str(fill("table.html", table=self, rows=self._shown(), notes=notes))
 
     def latex(self) -> str:
         r"""Write the table for ``\usepackage{booktabs,multirow,graphicx}``.
@@ -225,13 +210,6 @@ def _markdown(cell: Cell) -> str:
     shown = f"**{shown}**" if cell.bold else shown
     shown += f" {cell.mark}" * bool(cell.mark)
     return shown + f"<br>{escape_markdown(cell.beneath)}" * bool(cell.beneath)
-
-
-def _html(cell: Cell) -> str:
-    shown = escape_html(cell.text)
-    shown = f"<b>{shown}</b>" if cell.bold else shown
-    under = f"<br><small>{escape_html(cell.beneath)}</small>" if cell.beneath else ""
-    return f"{shown}{cell.mark}{under}"
 
 
 def _field(value: Value) -> str:
