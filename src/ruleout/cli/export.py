@@ -10,10 +10,7 @@ from ruleout.cli.common import friendly, tell
 
 
 @friendly()
-def export(
-    model: options.Model,
-    onnx: Annotated[Path, "FILE", "The ONNX file to write."],
-) -> None:
+def export(model: options.Model, onnx: Annotated[Path, "FILE", "The ONNX file to write."]) -> None:
     """Write a model as ONNX, which runs without ruleout and torch.
 
     Rows go in as 'x', 'probabilities' come out; class names are in the metadata. Needs

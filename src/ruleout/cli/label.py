@@ -462,8 +462,7 @@ def backup(
 
 @friendly()
 def status(
-    project: Place,
-    days: Annotated[bool, "Also say what everybody did each day, in UTC."] = False,
+    project: Place, days: Annotated[bool, "Also say what everybody did each day, in UTC."] = False
 ) -> None:
     """Say how far a project is, who did what, and whether its database is sound.
 

@@ -83,11 +83,7 @@ def run(
 
 
 def _record(
-    spec: Spec,
-    found: Search,
-    chosen: NDArray[np.intp],
-    final: GridFit,
-    times: dict[str, float],
+    spec: Spec, found: Search, chosen: NDArray[np.intp], final: GridFit, times: dict[str, float]
 ) -> Record:
     names = {"test": "test/accuracy", "train": "train/accuracy", "loss": "loss"}
     told = ("approach", "device", "device_name", "threads", "stack", "versions", "data")
