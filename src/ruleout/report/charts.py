@@ -10,13 +10,12 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ruleout.report import svg
-from ruleout.report.number_format import compact, count, percent, values
+from ruleout.report.number_format import compact, count, number, percent, values
 from ruleout.report.parts import Histogram, Matrix, Numbers, Reliability
-from ruleout.report.svg import NARROW, STRETCH, Scale, clip, fill, ticks
+from ruleout.report.svg import NARROW, STRETCH, Scale, clip, ticks
 
 _MOST = 48  # bars; more sizes than that are put together
 
@@ -28,28 +27,34 @@ class _Bar(NamedTuple):
     label: str  # above it; empty where there is no room
 
 
-def histogram(part: Histogram, key: str) -> Markup:
-    """Draw bars for what occurred, and dots for what was expected."""
+def histogram(part: Histogram) -> dict[str, Any]:
+    """Lay out bars for what occurred, and dots for what was expected."""
     bars = _bars(part)
     top = max([0.0, *(v for bar in bars for v in bar[1:3] if v == v)]) * 1.08 or 1.0
     x, y = Scale(-0.5, max(len(bars), 1) - 0.5, 0, 100), Scale(0, top, 274, 30)
     places = np.arange(len(bars), dtype=np.float64)
     heights = y.all(np.maximum(np.array([bar.expected for bar in bars], dtype=np.float64), 0))
     dots = zip(map(x.percent, places.tolist()), heights.tolist(), strict=True)
-    return fill(
-        "histogram.svg",
-        part=part,
-        key=key,
-        bars=bars,
-        x=x,
-        y=y,
-        rows=svg.marks(0, top, 5),
-        names=[(place, bar.name) for place, bar in enumerate(bars)],
-        wide=min(0.8 * (x(1) - x(0)), 17.0),
-        total=sum(bar.size for bar in bars if bar.size == bar.size),
-        line=svg.path(STRETCH / 100 * x.all(places), heights),
-        dots=[(place, high) for place, high in dots if high == high],
-    )
+    counts, expected = values(part.counts), values(part.expected)
+    return {
+
+            "bars": bars,
+            "x": x,
+            "y": y,
+            "marks": svg.marks(0, top, 5),
+            "expects": len(expected) > 0
+        ,
+        "names": [(place, bar.name) for place, bar in enumerate(bars)],
+        "wide": min(0.8 * (x(1) - x(0)), 17.0),
+        "total": sum(bar.size for bar in bars if bar.size == bar.size),
+        "line": svg.path(STRETCH / 100 * x.all(places), heights),
+        "dots": [(place, high) for place, high in dots if high == high],
+        "rows": [
+            [str(part.first + place), count(value), *map(number, expected[place : place + 1])]
+            for place, value in enumerate(counts)
+            if len(counts) <= 50 or value > 0 or (expected[place : place + 1] >= 0.05).any()
+        ],
+    }
 
 
 def _bars(part: Histogram) -> list[_Bar]:
@@ -77,7 +82,6 @@ def _total(numbers: NDArray[np.float64]) -> float:
     return float(known.sum()) if len(known) else float("nan")
 
 
-_COUNTS = 54  # pixels for the bars beneath
 _SHARES = [(share / 5, f"{20 * share} %") for share in range(6)]
 
 
@@ -88,32 +92,26 @@ class _Bin(NamedTuple):
     error: float
 
 
-def reliability(part: Reliability, key: str) -> Markup:
-    """Draw a point for every bin, the diagonal, and bars for the counts."""
-    bins, floor = _bins(part), 424.0
+def reliability(part: Reliability) -> dict[str, Any]:
+    """Lay out a point for every bin, the diagonal, and bars for the counts."""
+    errors = values(part.error) if len(part.error) else values([None] * len(part.count))
+    columns = values(part.confidence), values(part.accuracy), values(part.count), errors
+    every = [_Bin(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    bins = sorted(one for one in every if 0 <= one.confidence <= 1)  # those that have a place
     most = max([1.0, *(one.size for one in bins if one.size == one.size)])
     x = Scale(0, 1, 0, 100)
     apart = min([b - a for a, b in pairwise(x(one.confidence) for one in bins)] or [6.0])
-    return fill(
-        "reliability.svg",
-        part=part,
-        key=key,
-        bins=bins,
-        shares=_SHARES,
-        x=x,
-        y=Scale(0, 1, floor - _COUNTS - 48, 36),
-        rows=Scale(0, most, floor, floor - _COUNTS),
-        top=ticks(0, most, 2)[-1],
-        wide=min(max(0.85 * apart, 0.5), 6.5),
-    )
-
-
-def _bins(part: Reliability) -> list[_Bin]:
-    """Return the bins that can be placed, from left to right."""
-    errors = values(part.error) if len(part.error) else values([None] * len(part.count))
-    columns = values(part.confidence), values(part.accuracy), values(part.count), errors
-    bins = [_Bin(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    return sorted(one for one in bins if 0 <= one.confidence <= 1)
+    return {
+        "bins": bins, "shares": _SHARES, "x": x, "y": Scale(0, 1, 322, 36),
+        "beneath": Scale(0, most, 424, 370),
+        "top": ticks(0, most, 2)[-1],
+        "wide": min(max(0.85 * apart, 0.5), 6.5),
+        "beyond": sum(one.accuracy < 0 or one.accuracy > 1 for one in every),
+        "rows": [
+            [percent(sure), percent(right), percent(error), count(size)]
+            for sure, right, size, error in every
+        ],
+    }
 
 
 _SMALL, _LARGE, _TOP = 10, 100, 40  # classes: with numbers, all of them, the most frequent
@@ -214,16 +212,15 @@ def _frequent(
     return rows, columns, said
 
 
-def heatmap(heat: Heat, *, key: str) -> Markup:
-    """Draw the map: numbers in the cells while it is small, shades alone when it is large."""
+def heatmap(heat: Heat) -> dict[str, Any]:
+    """Lay out the map: numbers in the cells while it is small, shades alone when it is large."""
     names = [svg.width_of(clip(name, _CAP, 11), 11) + 10 for name in heat.rows]
     left = min(max([svg.width_of(heat.chart.row_label) + 18, *names]), _CAP + 10)
     above = max([0.0, *(svg.width_of(clip(name, 90, 11), 11) for name in heat.columns)])
     upright = above > (NARROW + 50 - left) / max(len(heat.columns), 1) - 4
     top = 24 + (above + 10 if upright else 20)
     high = min(34.0, max(6.0, 640 / max(len(heat.rows), 1)))
-    place: dict[str, Any] = {"left": left, "top": top, "high": high, "upright": upright}
-    return fill("heatmap.svg", heat=heat, key=key, **place)
+    return {"heat": heat, "left": left, "top": top, "high": high, "upright": upright}
 
 
 class Bar(NamedTuple):

@@ -119,7 +119,7 @@ def curve_view(
         "room": room,
         "gap": _GAP,
         "far": _FAR,  # the script has both, too
-        "rows": svg.marks(low, high, 6 if height > 280 else 5, part.unit),
+        "marks": svg.marks(low, high, 6 if height > 280 else 5, part.unit),
         "below": svg.marks(first, last, 8),
         "lines": _lines(part, x, y, colours, on),
     }

@@ -1,7 +1,7 @@
 """The page: a report in, one file of HTML out that asks for nothing from elsewhere."""
 
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ruleout.labels.atomic import write_text
 from ruleout.report.charts import heat, heatmap, histogram, reliability
 from ruleout.report.curves import COLOURS, curve_view, end_of
-from ruleout.report.number_format import count, number, percent, text, values
+from ruleout.report.number_format import text
 from ruleout.report.parts import (
     CellTable,
     Curves,
@@ -108,42 +108,17 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
         case Curves():
             return _curves(part, key, colours)
         case Histogram():
-            return _histogram(part, key)
+            return fill("histogram.html", part=part, key=key, **histogram(part))
         case Reliability():
-            return _reliability(part, key)
+            return fill("reliability.html", part=part, key=key, **reliability(part))
         case Matrix():
-            return _matrix(part, key)
+            return fill("heatmap.html", part=part, key=key, **heatmap(heat(part)))
     raise TypeError(f"a {type(part).__name__} is not a part of a report")
-
-
-def figure(
-    part: Any,
-    key: str,
-    picture: Markup,
-    *,
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str] = (),
-    legend: Sequence[tuple[str, str]] = (),
-    more: str = "Numbers",
-    full: bool = False,
-) -> Markup:
-    """Put a picture beneath its title, with its numbers in a table that opens.
-
-    `part` has a title and a note; `legend` pairs the classes of keys with their names; `full`
-    takes the whole width of the page.
-    """
-    told: dict[str, Any] = {"heads": heads, "rows": rows, "more": more, "full": full}
-    if not rows:
-        picture, legend, notes = Markup(""), (), ["There is nothing to show."]
-    return fill(
-        "figure.html", part=part, key=key, picture=picture, legend=legend, notes=notes, **told
-    )
 
 
 def _curves(part: Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
-        return figure(part, key, Markup(""), heads=(), rows=(), full=True)
+        return fill("figure.html", part=part, key=key, rows=(), full=True)
     height = 300 if part.half else 420
     view = curve_view(part, key=key, height=height, colours=colours, on=_highlighted(part))
     groups: dict[str, list[dict[str, object]]] = {}
@@ -159,64 +134,3 @@ def _highlighted(part: Curves) -> Collection[str]:
         return {line.name for line in part.lines}
     order = sorted(part.lines, key=lambda line: end_of(line, -np.inf), reverse=True)
     return {line.name for line in order[:5]}
-
-
-def _histogram(part: Histogram, key: str) -> Markup:
-    legend, heads = [("bar", part.counts_label)], [part.x_label, part.counts_label]
-    counts, expected = values(part.counts), values(part.expected)
-    if len(expected):
-        legend.append(("expected", part.expected_label))
-        heads.append(part.expected_label)
-    rows = [
-        [str(part.first + place), count(value), *map(number, expected[place : place + 1])]
-        for place, value in enumerate(counts)
-        if len(counts) <= 50 or value > 0 or (expected[place : place + 1] >= 0.05).any()
-    ]
-    picture = histogram(part, key)
-    return figure(part, key, picture, legend=legend, heads=heads, rows=rows)
-
-
-def _reliability(part: Reliability, key: str) -> Markup:
-    errors = values(part.error) if len(part.error) else values([None] * len(part.count))
-    columns = values(part.confidence), values(part.accuracy), errors, values(part.count)
-    rows = [
-        [percent(sure), percent(right), percent(error), count(size)]
-        for sure, right, error, size in zip(*columns, strict=True)
-    ]
-    heads = ["Confidence", "Accuracy", "Standard error", "Rows"]
-    picture = reliability(part, key)
-    return figure(part, key, picture, notes=_calibration(part), heads=heads, rows=rows)
-
-
-def _calibration(part: Reliability) -> list[str]:
-    notes = ["Dashed: as often right as sure. Above it the model is too modest, below too sure."]
-    if len(part.error):
-        notes.append("Bars: ± one standard error.")
-    if part.estimated:
-        notes.append(
-            "There are no true labels: each accuracy is estimated from what was ruled out, if sets "
-            "are drawn at random and none is wrong, and may lie outside 0–100 %."
-        )
-    accuracy = values(part.accuracy)
-    if beyond := int(((accuracy < 0) | (accuracy > 1)).sum()):
-        many = f"{beyond} bins lie outside: they are"
-        bins = "1 bin lies outside: it is" if beyond == 1 else many
-        notes.append(f"{bins} drawn at the edge, as an arrow.")
-    return notes
-
-
-def _matrix(part: Matrix, key: str) -> Markup:
-    ready = heat(part)
-    notes = [ready.said] if ready.said else []
-    if part.diagonal:
-        notes.append(f"Outlined: {part.diagonal}")
-    return figure(
-        part,
-        key,
-        heatmap(ready, key=key),
-        notes=notes,
-        heads=[part.row_label, part.column_label, "count", "share of the row"],
-        rows=ready.largest(),
-        more="Largest cells",
-        full=not ready.small,
-    )

@@ -50,10 +50,7 @@ def _counted(log: AnswerLog, user: int) -> Annotator:
     return Annotator(
         name=log.users[user],
         answers=len(np.unique(keys(log.item[said], log.round[said]))),
-        yes=by_kind["yes"],
-        no=by_kind["no"],
-        which=by_kind["which"],
-        excluded=by_kind["excluded"],
+        **{name: by_kind[name] for name in ("yes", "no", "which", "excluded")},
         skips=by_kind["skip"],
         late=int((mine & log.late).sum()),
         undone=int((mine & ~(log.counts | log.late | log.is_kind("undo"))).sum()),

@@ -18,7 +18,7 @@ from ruleout.labels.chisquare import EXPECTED, Test
 from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
 from ruleout.report.number_format import count, duration, number, percent
-from ruleout.report.page import figure, view
+from ruleout.report.page import view
 from ruleout.report.svg import Scale, fill
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
@@ -26,7 +26,7 @@ from ruleout.web.entities import Decision, Item, Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import invites, users
-from ruleout.web.team.agreement import Agreement, TeamAgreement, agreement, guessing
+from ruleout.web.team.agreement import Agreement, agreement, guessing
 from ruleout.web.team.annotators import Annotator, Growth, annotators, growth, paces
 
 if TYPE_CHECKING:
@@ -35,33 +35,14 @@ if TYPE_CHECKING:
 MOST = 12  # contradictions on the page; the download has them all
 
 
-@dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """The numbers of the page, by annotator's name where they are somebody's.
-
-    `candidates` is how many classes are left for each item that is labelled, tests left out.
-    """
-
-    annotators: dict[str, Annotator]
-    paces: dict[str, float]
-    agreement: TeamAgreement
-    guessing: set[str]
-    gold: dict[str, GoldRates]
-    tests: int
-    growth: Growth
-    candidates: Whole
-    contradictions: tuple[Contradiction, ...]
-    decisions: tuple[Decision, ...]
-    draws: Uniformity | None
+_KEPT: WeakKeyDictionary[Store, tuple[tuple[int, ...], View]] = WeakKeyDictionary()
 
 
-_KEPT: WeakKeyDictionary[Store, tuple[tuple[int, ...], Numbers]] = WeakKeyDictionary()
-
-
-def numbers(store: Store) -> Numbers:
+def numbers(store: Store) -> View:
     """Count, or return what was counted if nothing was answered since.
 
-    Two threads may count at once; both find the same, and one of them is kept.
+    What is somebody's is by their name. Two threads may count at once; both find the same, and
+    one of them is kept.
     """
     with store.reading() as db:
         at, settings = answer_log.extent(db), store.settings
@@ -72,7 +53,7 @@ def numbers(store: Store) -> Numbers:
     tests = (log.gold_class >= 0) & bool(settings.gold_rate)
     asked = (log.answered > 0) | ~tests  # a test may have been labelled elsewhere
     law, given = capped_law(settings.law, log.k, settings.cap), log.undecided()
-    found = Numbers(
+    found = View(
         annotators={one.name: one for one in annotators(log)},
         paces=paces(log, timedelta(seconds=settings.lease_seconds)),
         agreement=agreement(given),
@@ -80,7 +61,7 @@ def numbers(store: Store) -> Numbers:
         gold=gold_rates(log),
         tests=int(tests.sum()),
         growth=growth(log),
-        candidates=log.candidates[asked],
+        candidates=log.candidates[asked],  # how many classes are left, tests left out
         contradictions=log.contradictions(MOST),
         decisions=tuple(answer_log.in_force(log.decisions)),
         draws=uniformity(log, law) if settings.mode == "propose" else None,
@@ -135,7 +116,7 @@ def team_view(store: Store, now: datetime | None = None) -> View:
     )
 
 
-def _missing(found: Numbers, settings: Settings) -> dict[str, str | None]:
+def _missing(found: View, settings: Settings) -> dict[str, str | None]:
     """Tell why a part is not there, in a word; the template has the sentences."""
     alone = sum(one.answers > 0 for one in found.annotators.values()) < 2
     apart = None if found.agreement.each else "apart" if settings.rounds > 1 else "once"
@@ -191,7 +172,7 @@ def gold_rates(log: AnswerLog) -> dict[str, GoldRates]:
     }
 
 
-def _person(user: User, found: Numbers, state: str) -> View:
+def _person(user: User, found: View, state: str) -> View:
     name = user.name
     return View(
         user=user,
@@ -427,10 +408,11 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     if len(names) > _CLASSES_SHOWN:
         shown = f"the {_CLASSES_SHOWN} of {count(len(names))} classes that are furthest off"
         note += f" Shown are {shown}."
-    return figure(
-        {"title": title, "note": note},
-        "class-counts",
-        fill("class_counts.svg", "web/pages", title=title, bars=bars, rows=rows),
+    return fill(
+        "figure.html",
+        part={"title": title, "note": note},
+        key="class-counts",
+        picture=fill("class_counts.svg", "web/pages", title=title, bars=bars, rows=rows),
         heads=["Class", "Proposed", "Expected", "Difference"],
         rows=rows,
         legend=[("bar", "proposed"), ("expected", "expected")],
@@ -460,10 +442,11 @@ def _timeline(grown: Growth) -> Markup:
         [f"{grown.times[at]:%Y-%m-%d %H:%M}", count(grown.answers[at]), count(grown.items[at])]
         for at in sorted({n - 1 - place for place in svg.thin(n, _ROWS)})
     ]
-    return figure(
-        {"title": "Answers over time", "note": told},
-        "over-time",
-        _curve(grown, told),
+    return fill(
+        "figure.html",
+        part={"title": "Answers over time", "note": told},
+        key="over-time",
+        picture=_curve(grown, told),
         heads=["Time (UTC)", "Answers", "Items with an answer"],
         rows=rows,
         legend=[("line c0", "answers that stand"), ("line c1", "items with an answer")],
