@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ruleout.web.answer_log import AnswerLog
     from ruleout.web.items import Found
     from ruleout.web.project import Project
-    from ruleout.web.project_export import Bundle
     from ruleout.web.project_progress import Progress
 
 
@@ -134,6 +133,9 @@ def init(
         raise typer.BadParameter("--gold-rate needs --gold FILE, the items whose class is known")
     if which and mode == "rule-out":
         raise typer.BadParameter("--which follows a yes, and --mode rule-out asks for none")
+    if not 0.1 <= lease <= 43_200:  # also where it is not a number
+        say = "choose from 0.1 to 43200 minutes"
+        raise ValueError(f"--lease {lease:g} is not a usable time; {say}")
     from ruleout.web import Settings  # late: it loads SQLAlchemy
     from ruleout.web.items import read_gold, read_items
     from ruleout.web.project import Project
@@ -150,7 +152,7 @@ def init(
         mode=mode,
         rounds=rounds,
         gold_rate=_GOLD_RATE if gold is not None and gold_rate is None else gold_rate or 0.0,
-        lease_seconds=_seconds(lease),
+        lease_seconds=round(60 * lease),
         ask_which=which,
         seed=secrets.randbelow(2**63) if seed is None else seed,
     )
@@ -241,14 +243,6 @@ def _advice(settings: Settings) -> list[str]:
         f"questions will name {mean:.0f} classes on average, which takes long to read; "
         "a new project with --cap 8 would name fewer"
     ]
-
-
-def _seconds(minutes: float) -> int:
-    if not 0.1 <= minutes <= 43_200:  # also where it is not a number
-        raise ValueError(
-            f"--lease {minutes:g} is not a usable time; choose from 0.1 to 43200 minutes"
-        )
-    return round(60 * minutes)
 
 
 def _leader(name: str | None) -> str:
@@ -562,10 +556,6 @@ def export(
 
     with _open(project) as opened:
         bundle = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
-    _print_bundle(bundle, out)
-
-
-def _print_bundle(bundle: Bundle, out: Path) -> None:
     found = bundle.known
     if found.contradictions:
         from ruleout.labels.classes import shown
@@ -685,15 +675,16 @@ def plan(
             tell(contradiction_notes(review.contradictions, "they are left out"))
             tell(["No gold question was answered: answers count as never wrong."])
         progress = opened.store.progress()
-        found = measure_curve(review, model=model, seed=seed, progress=_step)
+        found = measure_curve(
+            review,
+            model=model,
+            seed=seed,
+            progress=lambda done, total: typer.echo(f"measured {done} of {total}", err=True),
+        )
     typer.echo(f"Measured on this project ({model}), without true labels:")
     for point in found:
         typer.echo(f"  {point.questions:9,.0f} questions: {point.accuracy:.3f} ± {point.error:.3f}")
     _print_forecast(forecast(found, target, seed=seed), progress)
-
-
-def _step(done: int, total: int) -> None:
-    typer.echo(f"measured {done} of {total}", err=True)
 
 
 def _print_forecast(found: Forecast, progress: Progress) -> None:

@@ -62,8 +62,10 @@ def paper(
     What is in the ledger is not computed again: stopped at any point, the same command goes on.
     Each cell trains the paper's grid of 36 configurations in every trial at once.
     """
+    from ruleout.datasets import load
     from ruleout.experiments import Ledger as Open
     from ruleout.experiments import plan
+    from ruleout.training.device import find_device, find_precision
 
     check_folder(out)
     specs = plan(
@@ -85,7 +87,10 @@ def paper(
     if dry_run:
         _estimate(Open(ledger) if ledger.exists() else Open(":memory:"), specs, device, count)
         return
-    _check(specs, device, precision)
+    find_precision(precision)
+    find_device(device, precision)
+    for name in dict.fromkeys(spec.dataset for spec in specs):
+        load(name)  # features that take a while are made here, once, not by every worker
     with Open(ledger) as found:
         if retry:
             found.forgive(specs)
@@ -97,17 +102,6 @@ def _workers(device: str, tasks: int) -> int:
     """Return one process per core; on a GPU some, so that it works while others compile."""
     most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(most if device == "cpu" else min(most, 4), tasks))
-
-
-def _check(specs: list[Spec], device: str, precision: str) -> None:
-    """Raise before anything starts where data or device are not there."""
-    from ruleout.datasets import load
-    from ruleout.training.device import find_device, find_precision
-
-    find_precision(precision)
-    find_device(device, precision)
-    for name in dict.fromkeys(spec.dataset for spec in specs):
-        load(name)  # features that take a while are made here, once, not by every worker
 
 
 def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
@@ -116,7 +116,7 @@ class Failure:
         return self.times > RETRIES
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """A ledger, an SQLite file that is made if it is absent; not with ``make=False``.
 
     >>> from tempfile import TemporaryDirectory
@@ -329,9 +329,6 @@ class Ledger:
 
     def close(self) -> None:
         self._database.close()
-
-    def __enter__(self) -> Ledger:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -620,7 +620,7 @@ def write_columns(
             text = _LineFeeds(out, "utf-8", newline="")
             separator = "\t" if suffix == ".tsv" else ","
             lines = csv.writer(text, lineterminator="\r\n", delimiter=separator)
-            lines.writerow([*schema.names, *(_short(MARK + str(listed)) for _ in more)])
+            lines.writerow([*schema.names, *(short_cell(MARK + str(listed)) for _ in more)])
             lines.writerows([*map(cell or _joined_names, row), *more] for row in _rows(blocks))
             text.detach()
 
@@ -674,10 +674,11 @@ def _without_nan(block: Block) -> Block:
 
 
 def _joined_names(value: Any) -> Any:
-    return _short(join(value)) if isinstance(value, (list, tuple)) else value
+    return short_cell(join(value)) if isinstance(value, (list, tuple)) else value
 
 
-def _short(cell: str) -> str:
+def short_cell(cell: str) -> str:
+    """Return the cell, if Python's csv module can read it again."""
     if len(cell) > _CELL:
         raise LabelError(f"a cell would be {len(cell)} characters long", "write .parquet instead")
     return cell

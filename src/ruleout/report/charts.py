@@ -37,13 +37,11 @@ def histogram(part: Histogram) -> dict[str, Any]:
     dots = zip(map(x.percent, places.tolist()), heights.tolist(), strict=True)
     counts, expected = values(part.counts), values(part.expected)
     return {
-
-            "bars": bars,
-            "x": x,
-            "y": y,
-            "marks": svg.marks(0, top, 5),
-            "expects": len(expected) > 0
-        ,
+        "bars": bars,
+        "x": x,
+        "y": y,
+        "marks": svg.marks(0, top, 5),
+        "expects": len(expected) > 0,
         "names": [(place, bar.name) for place, bar in enumerate(bars)],
         "wide": min(0.8 * (x(1) - x(0)), 17.0),
         "total": sum(bar.size for bar in bars if bar.size == bar.size),
@@ -102,7 +100,10 @@ def reliability(part: Reliability) -> dict[str, Any]:
     x = Scale(0, 1, 0, 100)
     apart = min([b - a for a, b in pairwise(x(one.confidence) for one in bins)] or [6.0])
     return {
-        "bins": bins, "shares": _SHARES, "x": x, "y": Scale(0, 1, 322, 36),
+        "bins": bins,
+        "shares": _SHARES,
+        "x": x,
+        "y": Scale(0, 1, 322, 36),
         "beneath": Scale(0, most, 424, 370),
         "top": ticks(0, most, 2)[-1],
         "wide": min(max(0.85 * apart, 0.5), 6.5),

@@ -19,6 +19,7 @@ import pyarrow as pa
 from ruleout.labels import LabelSets
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
+from ruleout.labels.files import npz_arrays
 from ruleout.labels.row_files import COLUMN
 from ruleout.web.answer_log import How, Known, in_force
 from ruleout.web.entities import LogRow
@@ -187,10 +188,9 @@ def write_sets(
     trust = {} if weights is None else {"weight": np.asarray(weights, np.float64)}
     kind = file.suffix.lower()
     if kind == ".npz":
-        meta = json.dumps({"format": "ruleout.LabelSets", "version": 1, "classes": sets.classes})
-        arrays: dict[str, Any] = {"item": np.array(names, np.str_), **trust, "packed": sets.packed}
+        arrays: dict[str, Any] = {"item": np.array(names, np.str_), **trust, **npz_arrays(sets)}
         with atomic_write(file) as out:
-            np.savez(out, **arrays, meta=np.frombuffer(meta.encode(), np.uint8))
+            np.savez(out, **arrays)
         return
     if column == "file" and kind == ".csv":  # not a formula and still a path: ./=1+1.png
         names = [name if inert(name) == name else f"./{PurePosixPath(name)}" for name in names]

@@ -7,13 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ruleout.labels.errors import InputError
-from ruleout.labels.files import write_columns
+from ruleout.labels.files import short_cell, write_columns
 from ruleout.labels.row_files import join
 
 #: What formulas begin with; the wide forms too, which some spreadsheets read as the narrow ones.
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-_CELL = 131_072  # longest cell that Python's csv module reads
 
 
 def inert(text: str) -> str:
@@ -38,10 +36,7 @@ def names_cell(names: Iterable[str]) -> str:
     \=cat|dog
     """
     cell = join(names)
-    cell = f"\\{cell}" if cell.startswith(FORMULA) else cell
-    if len(cell) > _CELL:
-        raise InputError(f"a cell would be {len(cell)} characters long", "write .parquet instead")
-    return cell
+    return short_cell(f"\\{cell}" if cell.startswith(FORMULA) else cell)
 
 
 def write_rows(
