@@ -394,7 +394,6 @@ def _sizes_picture(drawn: Uniformity) -> Markup:
 
 
 def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
-    """Draw a bar for each class with a stroke where it was expected to end."""
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
     seen, mean = drawn.classes[kept].tolist(), drawn.classes_expected[kept].tolist()
@@ -403,20 +402,7 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
         bars.append((x.percent(n), x.percent(expected)))
         off_by = _difference(n, expected)
         rows.append([named(names[code], 100).short, count(n), number(expected), off_by])
-    title = "How often each class was proposed"
-    note = "Each class should come up equally often, given the sizes that were drawn."
-    if len(names) > _CLASSES_SHOWN:
-        shown = f"the {_CLASSES_SHOWN} of {count(len(names))} classes that are furthest off"
-        note += f" Shown are {shown}."
-    return fill(
-        "figure.html",
-        part={"title": title, "note": note},
-        key="class-counts",
-        picture=fill("class_counts.svg", "web/pages", title=title, bars=bars, rows=rows),
-        heads=["Class", "Proposed", "Expected", "Difference"],
-        rows=rows,
-        legend=[("bar", "proposed"), ("expected", "expected")],
-    )
+    return fill("class_counts.html", "web/pages", bars=bars, rows=rows, classes=len(names))
 
 
 def _difference(observed: int, expected: float) -> str:
@@ -431,49 +417,24 @@ _ROWS = 12  # of the table beneath the curve
 
 def _timeline(grown: Growth) -> Markup:
     """Draw how answers, and items with an answer, grew; with a table of a few moments."""
-    first, last = grown.times[0], grown.times[-1]
-    end = f"{last:%H:%M}" if first.date() == last.date() else _on(last)
-    told = (
-        f"From {_on(first)} to {end}: {count(grown.answers[-1])} answers about "
-        f"{count(grown.items[-1])} items."
-    )
-    n = len(grown.times)
-    rows = [
-        [f"{grown.times[at]:%Y-%m-%d %H:%M}", count(grown.answers[at]), count(grown.items[at])]
-        for at in sorted({n - 1 - place for place in svg.thin(n, _ROWS)})
-    ]
-    return fill(
-        "figure.html",
-        part={"title": "Answers over time", "note": told},
-        key="over-time",
-        picture=_curve(grown, told),
-        heads=["Time (UTC)", "Answers", "Items with an answer"],
-        rows=rows,
-        legend=[("line c0", "answers that stand"), ("line c1", "items with an answer")],
-        full=True,
-    )
-
-
-def _on(at: datetime) -> str:
-    return f"{at.day} {at:%B %Y, %H:%M}"
-
-
-def _curve(grown: Growth, told: str) -> Markup:
-    top = max(grown.answers) * 1.04
+    top, n, columns = max(grown.answers) * 1.04, len(grown.times), (grown.answers, grown.items)
     moments = [at.timestamp() for at in grown.times]
     begin, end = moments[0], max(moments[-1], moments[0] + 60)
     x, y = Scale(begin, end, 0, 100), Scale(0, top, 274, 18)
     until = grown.times[0] + timedelta(seconds=end - begin)
-    below = [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)]
-    columns = grown.answers, grown.items
-    spots = svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start)
-    paths = [
-        svg.path(svg.STRETCH / 100 * x.all(np.array(moments)), y.all(np.array(column, np.float64)))
-        for column in columns
-    ]
-    lines = zip(columns, paths, spots, strict=True)
-    placed = {"x": x, "y": y, "below": below, "rows": svg.marks(0, top, 5), "last": moments[-1]}
-    return fill("timeline.svg", "web/pages", told=told, lines=lines, **placed)
+    wide = svg.STRETCH / 100 * x.all(np.array(moments))
+    view = {
+        "times": grown.times, "columns": columns, "x": x, "y": y, "end": x.percent(moments[-1]),
+        "marks": svg.marks(0, top, 5),
+        "below": [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)],
+        "spots": svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start),
+        "paths": [svg.path(wide, y.all(np.array(column, np.float64))) for column in columns],
+        "rows": [
+            [f"{grown.times[at]:%Y-%m-%d %H:%M}", *(count(column[at]) for column in columns)]
+            for at in sorted({n - 1 - place for place in svg.thin(n, _ROWS)})
+        ],
+    }
+    return fill("timeline.html", "web/pages", **view)
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
