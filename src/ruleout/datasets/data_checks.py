@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 from ruleout.datasets.dataset import DataError
 from ruleout.datasets.scaling import Scaling
 from ruleout.labels import bits
-from ruleout.labels.chisquare import EXPECTED, Test
+from ruleout.labels.chisquare import EXPECTED, Test, pearson
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import brief
 from ruleout.labels.laws import LAWS, size_law
@@ -440,7 +440,7 @@ def _sizes(counts: NDArray[np.intp]) -> Iterator[Finding]:
 
 
 def _law(counts: NDArray[np.intp]) -> Finding:
-    tests = {name: _fit(counts, size_law(name, len(counts) + 1)) for name in LAWS}
+    tests = {name: pearson(counts, size_law(name, len(counts) + 1) * counts.sum()) for name in LAWS}
     known = {name: test.p for name, test in tests.items() if test is not None}
     fits = [f"{name!r} ({_shown_p(p)})" for name, p in known.items() if p >= LIKELY]
     if not known:
@@ -451,21 +451,6 @@ def _law(counts: NDArray[np.intp]) -> Finding:
         names = " nor ".join(f"{name!r} ({_shown_p(p)})" for name, p in known.items())
         message = f"The sizes follow neither {names}; no approach needs them to."
     return Finding("fine", "size law", message, {"p": {name: known.get(name) for name in tests}})
-
-
-def _fit(counts: NDArray[np.intp], law: NDArray[np.float64]) -> Test | None:
-    """Chi-square after joining sizes until each cell expects five rows."""
-    cells: list[list[float]] = []
-    for seen, expected in zip(counts, law * counts.sum(), strict=True):
-        if not cells or cells[-1][1] >= EXPECTED:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += seen
-        cells[-1][1] += expected
-    if len(cells) > 1 and cells[-1][1] < EXPECTED:
-        cells[-2:] = [[a + b for a, b in zip(*cells[-2:], strict=True)]]
-    if len(cells) < 2:
-        return None
-    return Test(sum((seen - e) ** 2 / e for seen, e in cells), len(cells) - 1)
 
 
 def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 from sqlalchemy import Connection, func, select
 
-from ruleout.labels.chisquare import EXPECTED, Test
+from ruleout.labels.chisquare import EXPECTED, Test, pearson
 from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
 from ruleout.report.number_format import count, duration, number, percent
@@ -326,29 +326,17 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
         draws=total,
         sizes=sizes[1:],
         sizes_expected=expected,
-        sizes_test=_pearson(sizes[1:], expected),
+        sizes_test=_sizes(sizes[1:], expected),
         classes=counts.sum(0),
         classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),
         classes_test=_classes(sizes, counts[:k]),
     )
 
 
-def _pearson(observed: Whole, expected: Vector) -> Test | None:
+def _sizes(observed: Whole, expected: Vector) -> Test | None:
     if (observed[expected == 0] > 0).any():
         return Test(float("inf"), max(int((expected > 0).sum()) - 1, 1))
-    cells = [[0.0, 0.0]]  # neighbours together until enough is expected; the rest joins the last
-    for drawn, share in zip(observed.tolist(), expected.tolist(), strict=True):
-        if cells[-1][1] >= EXPECTED:
-            cells.append([0.0, 0.0])
-        cells[-1][0] += drawn
-        cells[-1][1] += share
-    if len(cells) > 1 and cells[-1][1] < EXPECTED:
-        seen, mean = cells.pop()
-        cells[-1][0] += seen
-        cells[-1][1] += mean
-    if len(cells) == 1:
-        return None
-    return Test(sum((seen - mean) ** 2 / mean for seen, mean in cells), len(cells) - 1)
+    return pearson(observed, expected)
 
 
 def _classes(sizes: Whole, counts: Whole) -> Test | None:
@@ -424,7 +412,11 @@ def _timeline(grown: Growth) -> Markup:
     until = grown.times[0] + timedelta(seconds=end - begin)
     wide = svg.STRETCH / 100 * x.all(np.array(moments))
     view = {
-        "times": grown.times, "columns": columns, "x": x, "y": y, "end": x.percent(moments[-1]),
+        "times": grown.times,
+        "columns": columns,
+        "x": x,
+        "y": y,
+        "end": x.percent(moments[-1]),
         "marks": svg.marks(0, top, 5),
         "below": [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)],
         "spots": svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start),
