@@ -87,35 +87,17 @@ def _followed(
 
 
 def curve_view(
-    part: Curves,
-    *,
-    key: str,
-    height: float,
-    colours: Mapping[str, int],
-    on: Collection[str],
-    still: bool = False,
+    part: Curves, height: float, colours: Mapping[str, int], on: Collection[str]
 ) -> dict[str, Any]:
-    """Lay every line out; those named in `on` are in colour, with their names where they end.
-
-    `key` makes ids unique on the page, and with the place of a line ties it to the legend. Where
-    the chart is `still`, there is no legend beside it, and no script moves its names.
-    """
+    """Lay every line out; those named in `on` are in colour, with their names where they end."""
     low, high = svg.reach(values(part.y_range)) if part.y_range else _reach(part)
     room = min(_ROOM, max([0.0, *(svg.width_of(clip(line.name, _ROOM)) for line in part.lines)]))
     first, last = svg.reach(*(values(line.x) for line in part.lines))
     x, y = Scale(first, last, 0, 100), Scale(low, high, height - _FOOT, _TOP)
-    about = f"{len(part.lines)} lines over {part.x_label}; their last values are listed below."
-    if still:
-        told = [f"{line.name} ends at {last_of(line, part.unit)}" for line in part.lines]
-        about = f"Over {part.x_label}: {', '.join(told)}."
     return {
-        "part": part,
-        "key": key,
         "height": height,
-        "still": still,
         "x": x,
         "y": y,
-        "about": about,
         "room": room,
         "gap": _GAP,
         "far": _FAR,  # the script has both, too

@@ -119,12 +119,11 @@ def view(part: Part, key: str, colours: Mapping[str, int]) -> Markup:
 def _curves(part: Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
         return fill("figure.html", part=part, key=key, rows=(), full=True)
-    height = 300 if part.half else 420
-    view = curve_view(part, key=key, height=height, colours=colours, on=_highlighted(part))
+    view = curve_view(part, 300 if part.half else 420, colours, _highlighted(part))
     groups: dict[str, list[dict[str, object]]] = {}
     for line in view["lines"]:
         groups.setdefault(line["family"], []).append(line)
-    return fill("curves.html", **view, groups=groups)
+    return fill("curves.html", part=part, key=key, still=False, groups=groups, **view)
 
 
 def _highlighted(part: Curves) -> Collection[str]:

@@ -334,6 +334,5 @@ def _curve(table: CellTable, row: TableRow, place: int, key: str) -> Markup | No
         return None
     title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
     chart = Curves(title, lines, y_label="Accuracy", unit="percent")
-    on = {line.name for line in lines}
-    told = curve_view(chart, key=f"{key}-c", height=250, colours={}, on=on, still=True)
-    return fill("curves.svg", **told)
+    view = curve_view(chart, 250, {}, {line.name for line in lines})
+    return fill("curves.svg", part=chart, key=f"{key}-c", still=True, **view)
