@@ -130,7 +130,7 @@ class Heat:
     counts: NDArray[np.float64]
     shares: NDArray[np.float64]  # of the whole row, columns left out included
     most: float  # the largest share
-    said: str  # what was left out
+    kept: float  # the share of all counts in these rows and columns
 
     @property
     def strength(self) -> NDArray[np.float64]:
@@ -178,9 +178,13 @@ def heat(chart: Matrix) -> Heat:
     counts = np.where(counts < 0, np.nan, counts)
     totals = np.nansum(counts, axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.full(shape, np.nan), where=totals > 0)
-    rows, columns, said = np.arange(shape[0]), np.arange(shape[1]), ""
+    known, places = np.nan_to_num(counts), [np.arange(size) for size in shape]
     if max(shape) > _LARGE:
-        rows, columns, said = _frequent(chart, np.nan_to_num(counts))
+        totals = [known.sum(1), known.sum(0)]
+        if list(chart.rows) == list(chart.columns):  # then the same classes are kept
+            totals = [totals[0] + totals[1]] * 2
+        places = [np.sort(np.argsort(-total, kind="stable")[:_TOP]) for total in totals]
+    (rows, columns), total = places, known.sum()
     shares = shares[np.ix_(rows, columns)]
     return Heat(
         chart,
@@ -189,28 +193,8 @@ def heat(chart: Matrix) -> Heat:
         counts=counts[np.ix_(rows, columns)],
         shares=shares,
         most=float(np.nan_to_num(shares).max(initial=0.0)) or 1.0,
-        said=said,
+        kept=float(known[np.ix_(rows, columns)].sum() / total) if total > 0 else math.nan,
     )
-
-
-def _frequent(
-    chart: Matrix, counts: NDArray[np.float64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], str]:
-    """Choose rows and columns by count, the same ones where both are the same classes."""
-    along_rows, along_columns = counts.sum(1), counts.sum(0)
-    if list(chart.rows) == list(chart.columns):
-        along_rows = along_columns = along_columns + along_rows
-    rows, columns = (
-        np.sort(np.argsort(-totals, kind="stable")[:_TOP]) for totals in (along_rows, along_columns)
-    )
-    total, kept = counts.sum(), counts[np.ix_(rows, columns)].sum()
-    share = percent(kept / total) if total > 0 else "none"
-    said = (
-        f"Shown are the {len(rows)} of {count(len(counts))} rows and the {len(columns)} of "
-        f"{count(len(counts[0]))} columns with the largest counts; their cells hold {share} of all "
-        "counts. Shares are of the whole row."
-    )
-    return rows, columns, said
 
 
 def heatmap(heat: Heat) -> dict[str, Any]:
