@@ -49,6 +49,20 @@ def test_sets_give_an_accuracy_and_consistency_with_their_intervals() -> None:
     assert found["consistency"]["low"] < found["consistency"]["estimate"]
 
 
+def test_equal_rows_are_said_to_narrow_the_intervals(tmp_path: Path) -> None:
+    model, data = trained()
+    assert "equal" not in run("evaluate", model, data, "--excluded", "not").stderr
+    other = tmp_path / "data.csv"
+    header, *lines = data.read_text().splitlines()
+    other.write_text("\n".join([header, *lines, *lines[:50]]))
+    found = run("evaluate", model, other, "--excluded", "not")
+    wanted = (
+        "Note: 50 rows have the same features as an earlier row. These count each as a row: where "
+        "they speak of one thing, the intervals are too narrow."
+    )
+    assert wanted in found.stderr
+
+
 def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
     model, data = trained()
     header, *lines = data.read_text().splitlines()

@@ -73,12 +73,19 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             rows += len(told)
     found = {name: score.result() for name, score in scores.items()}
     if seen is not None:
-        known = table.evidence
+        known, findings = table.evidence, seen.findings()
         if known is not None and known.corrected:
-            told = corrected(known)
+            verdict = corrected(known)
         else:
-            told = seen.findings().assumption(mistakes=known is not None)
-        found["sets"] = _assumed(found["sets"], told)
+            verdict = findings.assumption(mistakes=known is not None)
+        if (
+            table.raw is None
+            and "equal rows" in findings
+            and findings["equal rows"].numbers["rows"]
+        ):
+            say = "count each as a row: where they speak of one thing, the intervals are too narrow"
+            tell([f"{findings['equal rows'].message} These {say}."])
+        found["sets"] = _assumed(found["sets"], verdict)
     return found
 
 
