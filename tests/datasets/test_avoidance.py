@@ -130,22 +130,7 @@ def test_mild_avoidance_is_noticed() -> None:
     assert share_of_rejections(1e-3, 10, 1000, None, 0.5) >= 0.9
 
 
-def test_what_is_said_to_show_does_show() -> None:
-    """Rows whose truth ranks first, ranks 2 and 3 avoided as strongly as `shows` says."""
-    rng = np.random.default_rng(0)
-    k, n, y = 10, 1000, np.zeros(1000, np.intp)
-    near = np.tile(-np.arange(k, dtype=float), (n, 1))
-    honest = avoidance(avoiding(y, near, 2, 1.0, rng))
-    assert honest is not None
-    seen = []
-    for _ in range(100):
-        found = avoidance(avoiding(y, near, 2, honest.shows, rng))
-        assert found is not None
-        seen.append(found.ranks > 3.29)
-    assert 0.8 <= np.mean(seen) <= 0.98
-
-
-def test_check_says_that_plausible_classes_are_avoided_and_what_it_could_see() -> None:
+def test_check_says_that_plausible_classes_are_avoided() -> None:
     rng = np.random.default_rng(0)
     x, y, near = points(1500, 10, rng)
     found = inspect(ro.LabelSets(avoiding(y, near, 2, 0.3, rng)), x)
@@ -154,10 +139,8 @@ def test_check_says_that_plausible_classes_are_avoided_and_what_it_could_see() -
     assert found.assumption().level == "warning"
     assert "plausible classes" in found.assumption().message
     good = inspect(ro.LabelSets(avoiding(y, near, 2, 1.0, rng)), x)
-    assert "it would have shown in 9 of 10 cases" in good["plausible classes"].message
+    assert good["plausible classes"].level == "fine"
     assert good.assumption().level == "fine"
-    few = inspect(ro.LabelSets(avoiding(y[:50], near[:50], 2, 1.0, rng)), x[:50])
-    assert "too few to notice" in few["plausible classes"].message
 
 
 def test_an_assumption_that_nothing_tests_is_called_untested() -> None:

@@ -64,13 +64,13 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         if table.sets is not None:
             said = table.sets if table.evidence is None else table.evidence
             scores.setdefault("sets", SetScores()).add(probabilities, said)
-            seen, told = seen or Inspection(table.sets.classes), table.raw or table
+            seen, raw = seen or Inspection(table.sets.classes), table.raw or table
             if (own := slice(max(0, _TESTED - rows))).stop:
-                predicted = probabilities if told is table else clf.predict_proba(told.x)
-                assert told.sets is not None  # as in what was made of them
-                labels = None if told.labels is None else told.labels[own]
-                seen.add(told.sets[own], told.x[own], labels, predicted[own].argmax(1))
-            rows += len(told)
+                predicted = probabilities if raw is table else clf.predict_proba(raw.x)
+                assert raw.sets is not None  # as in what was made of them
+                labels = None if raw.labels is None else raw.labels[own]
+                seen.add(raw.sets[own], raw.x[own], labels, predicted[own].argmax(1))
+            rows += len(raw)
     found = {name: score.result() for name, score in scores.items()}
     if seen is not None:
         known, findings = table.evidence, seen.findings()

@@ -73,9 +73,7 @@ _EXCESS = 3.0902  # standard deviations above what ruled-out classes allow: p < 
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
 _TESTS = {"class shares", "pairs", "true class", "wrong classes", "mistakes"}  # of what is assumed
 _TESTS |= {"predictions", "meaning", "plausible classes"}
-_MILD = 0.3  # an avoidance that is worth telling of
 _PARTS, _STEPS = 4, 60  # of the rows, and of learning from each
-_CRITICAL, _OFTEN = 3.29, 1.28  # of the normal distribution: 0.0005 lie above, 0.9 below
 _NAMED = 5  # rows that a message names
 _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
 _BYTES = 1 << 28  # kept of rows that must lie side by side; of more rows a part is
@@ -653,18 +651,12 @@ def _meaning(x: Rows, mask: Mask, sizes: NDArray[np.intp]) -> Iterator[Finding]:
 
 
 def _plausible(found: Avoidance, k: int) -> Finding:
-    """Say whether what the features make plausible is avoided, and what would have shown."""
+    """Say whether what the features make plausible is avoided."""
     seen = (
         f"Ruled-out classes rank {found.mean:.2f} of {k} on average by how plausible the features "
         f"make them; sets chosen at random allow up to {k / 2 + 1:.2f} ({{p}})"
     )
-    power = (
-        f"Had the second and third been ruled out {found.shows:.2f} times as often as the others, "
-        "it would have shown in 9 of 10 cases."
-    )
-    if found.shows < _MILD:
-        power = "The rows are too few to notice a mild avoidance of what looks plausible."
-    fine = f"{seen}. {power}"
+    fine = f"{seen}."
     if found.pairs > found.ranks:
         seen = "What looks plausible is spared together more often than chance has it ({p})"
     wrong = f"{seen}: people avoid ruling it out, which every approach here assumes away."
@@ -1032,7 +1024,6 @@ class Avoidance(NamedTuple):
     ranks: float  #: the first, in standard deviations above what is allowed
     pairs: float  #: the second
     mean: float  #: the mean rank of ruled-out classes, the most plausible class being 1
-    shows: float  #: noticed in 9 of 10 cases: ranks 2 and 3 ruled out so many times as often
 
 
 def avoidance(listed: Mask) -> Avoidance | None:
@@ -1053,17 +1044,7 @@ def avoidance(listed: Mask) -> Avoidance | None:
     pairs = float(residual.sum() / max(np.sqrt(residual @ residual), 1e-12))
     p = min(1.0, 2 * float(ndtr(-max(z, pairs))))
     mean = 1 + float((listed @ ranks).sum() / s.sum())
-    return Avoidance(p, z, pairs, mean, _shows(z, spread, k))
-
-
-def _shows(z: float, spread: float, k: int) -> float:
-    r"""Return the factor f that ranks would have noticed in 9 of 10 cases; 0 where there is none.
-
-    Weights f of ranks 1 and 2 move the sum of a row by :math:`-\log f \frac{k-3}{(k-1)(k-2)} s
-    (k-1-s)`, to first order; what the model ranks wrong moves it by what is seen below zero.
-    """
-    move = 12 * (k - 3) / (k * (k - 1) * (k - 2)) * np.sqrt(spread)
-    return float(np.exp(-(_CRITICAL + _OFTEN - min(z, 0)) / move)) if move else 0.0
+    return Avoidance(p, z, pairs, mean)
 
 
 def _plausibility(x: Rows, mask: Mask, new: Rows) -> Rows:
