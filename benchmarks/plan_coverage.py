@@ -81,7 +81,7 @@ def planned(name: str, wrong: float, seed: int) -> list[planning.Point]:
                         unlabelled=True)  # fmt: skip
     review = Review(
         table=Table(x=x, shape=x.shape[1:], features=(), source=Path(name), sha256=""), sets=none,
-        likelihood=None, answers=said, said=said, tests=(missed, GOLD if wrong else 0),
+        evidence=None, answers=said, said=said, tests=(missed, GOLD if wrong else 0),
         gold=np.full(ITEMS, -1), contradictions=(),
     )  # fmt: skip
     return measure_curve(review, seed=seed)

@@ -96,7 +96,8 @@ def test_label_fit_evaluate_resolve(
     assert resolved > max(predicted, 0.75)
     assert load(model).reading_["how"] == how
     learned = load(model).record_.get("learned_from")
-    assert learned == ("every answer" if how == "answers" else None)
+    assert learned == ("every answer" if (kind, how) == ("images", "answers") else None)
+    assert load(model).approach == ("likelihood" if kind == "rows" else "log")
 
 
 def test_the_model_reads_fresh_rows_as_any_other(rows: Made, tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_weights_of_an_export_weigh_the_rows_of_fit(tmp_path: Path) -> None:
     ran("export", project.folder, "--out", tmp_path / "export")
     sets = tmp_path / "export" / "sets.csv"
     made = Made(project.folder, source, truth)
-    fitted(made, tmp_path / "one", "--how", "no")
+    fitted(made, tmp_path / "one", "--how", "no", "--approach", "log")
     options = ["--excluded", "excluded", "--labels-file", sets]
     result = run("fit", source, "--out", tmp_path / "two", *QUICK, *options)
     assert "in fit, as 'weight' of sets.csv says" in result.stderr
@@ -244,10 +245,14 @@ def test_images_take_a_size(images: Made, tmp_path: Path) -> None:
 
 
 def test_contradictions_are_said_and_left_out(rows: Made, tmp_path: Path) -> None:
-    result = fitted(rows, tmp_path / "model")
+    """Where mistakes are expected they teach; an approach that has no place for that drops them."""
+    every = fitted(rows, tmp_path / "every")
+    result = fitted(rows, tmp_path / "model", "--approach", "log")
     with Project.open(rows.folder) as project:
         found = project.store.answer_log().known("intersection")
     assert found.contradictions
+    assert "item(s) rule out every" not in every.stderr
+    assert f"Trained on {len(found.items) + len(found.contradictions)} rows" in every.stdout
     assert f"The answers about {len(found.contradictions)} item(s) rule out every" in result.stderr
     assert f"Trained on {len(found.items)} rows" in result.stdout
 

@@ -40,7 +40,7 @@ def _review(
     sets = ro.LabelSets(np.zeros((n, 10), bool), 10, unlabelled=True)
     gold = np.full(n, -1, np.intp)
     return Review(
-        table=table, sets=sets, likelihood=None, answers=said, said=said, tests=tests, gold=gold,
+        table=table, sets=sets, evidence=None, answers=said, said=said, tests=tests, gold=gold,
         contradictions=(),
     )  # fmt: skip
 

@@ -16,10 +16,12 @@ from learning.labelled import NAMES, annotate, digits, make, write_images, write
 import ruleout as ro
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import Evidence
 from ruleout.learning import planning, read_lesson, read_review
 from ruleout.learning.training_data import _aligned
+from ruleout.web.answer_log import HEARD
 from ruleout.web.entities import Item, Reply
-from ruleout.web.error_rates import error_rates, weights
+from ruleout.web.error_rates import error_rates, evidence, gold_counts, weights
 from ruleout.web.importing import Earlier
 from ruleout.web.project import Project
 
@@ -108,6 +110,23 @@ def test_gold_questions_weigh_the_rows_and_are_no_rows(images: Any) -> None:
     assert found.weight is not None
     assert np.allclose(found.weight, wanted)
     assert any("answers to gold questions" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("how", ["intersection", "answers", "no"])
+def test_where_gold_questions_were_answered_contradictions_teach(images: Any, how: Any) -> None:
+    """The likelihood is of just these answers."""
+    found, log = read_lesson(images, how, graded=True), images.store.answer_log()
+    said, names = found.target, found.table.row_names or ()
+    assert isinstance(said, Evidence)
+    assert found.weight is None
+    assert {one.item for one in log.contradictions()} & {*names}
+    places = np.array([log.items.index(name) for name in names])
+    wanted = evidence(log, places, *HEARD[how])
+    np.testing.assert_array_equal(said.likelihood, wanted.likelihood)
+    asked = gold_counts(log)[1].sum()
+    assert said.gold is not None
+    assert said.gold[1] == asked
+    assert any("answers to gold questions were wrong" in note for note in found.notes)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, combinations
 from typing import Any, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from web.logs import CLASSES, LOG, NAMES, log_of, row, simulated
 from ruleout.labels.errors import InputError
 from ruleout.web.answer_log import AnswerLog, How, Known
 from ruleout.web.entities import LogRow
-from ruleout.web.error_rates import FORMS, ErrorRates, error_rates, weights
+from ruleout.web.error_rates import FORMS, ErrorRates, error_rates, evidence, weights
 
 
 def table(found: Known) -> dict[str, list[Any]]:
@@ -313,3 +314,55 @@ def test_weights_are_calibrated_for_a_simulated_team() -> None:
 def test_an_assumed_rate_is_a_share() -> None:
     with pytest.raises(InputError, match="the assumed error rate is 0; give one between 0 and 1"):
         error_rates(log_of([]), assumed=0)
+
+
+@pytest.mark.parametrize("kinds", [("yes", "no"), ("no",)])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_credit_of_answers_to_draws_is_one_where_right_and_zero_where_wrong(
+    size: int, kinds: Any
+) -> None:
+    """Over every set of a size and every answer, as likely as the error rates make them."""
+    draws = list(combinations(range(4), size))
+    said = [(f"{at} {kind}", kind, one) for at, one in enumerate(draws) for kind in kinds]
+    log = log_of([row(name, kind, one) for name, kind, one in said])
+    found = evidence(log, np.arange(len(log.items)), *kinds, rates=rates(log)).credit
+    place = {name: at for at, name in enumerate(log.items)}
+    for y in range(4):
+        right = {kind: 1 - TRUST[FORMS.index(kind)] for kind in ("yes", "no")}
+        for c in range(4):
+            mean = square = total = 0.0
+            for name, kind, one in said:
+                truly = "yes" if y in one else "no"
+                chance = (right[truly] if kind == truly else 1 - right[truly]) / len(draws)
+                value = found.value[place[name], c]
+                mean, square = mean + chance * value, square + chance * value**2
+                total += chance  # less than 1 where "yes" is not heard
+            assert mean / total == pytest.approx(float(c == y), abs=1e-12)
+            spread = found.right if c == y else found.wrong
+            assert spread[0, c] == pytest.approx(square / total - (mean / total) ** 2)
+
+
+def test_what_was_not_drawn_tells_nothing_of_predictions_but_of_the_class() -> None:
+    """A "which" after its "yes", an import, and a draw that another has answered."""
+    log = log_of(
+        [
+            *(row("a", "yes", (0, 1)), row("a", "which", (1,), proposed=(0, 1))),
+            *(row("b", "no", (0,)), row("b", "no", (0,), "bob")),
+            row("c", "no", (0,), law="imported"),
+        ]
+    )
+    found = evidence(log, np.arange(3), rates=rates(log))
+    one = log_of([row("a", "yes", (0, 1)), row("b", "no", (0,))])
+    once = evidence(one, np.arange(2), rates=rates(one))
+    for own, other in zip(found.credit, once.credit, strict=True):
+        np.testing.assert_allclose(own[:2], other)
+    assert not found.credit.weight[2].any()
+    assert (np.exp(found.likelihood[:, 0]) < 0.5).all()
+
+
+def test_a_decision_is_beyond_doubt() -> None:
+    log = log_of([row("a", "no", (0,)), row("b", "no", (0,))])
+    found = evidence(replace(log, decided=np.array([2, -1])), np.arange(2), rates=rates(log))
+    assert found.likelihood[0].tolist() == [-np.inf, -np.inf, 0, -np.inf]
+    assert found.credit.value[0].tolist() == [0, 0, 1, 0]
+    assert found.sets.to_lists()[0] == ["cat", "dog", "fish"]

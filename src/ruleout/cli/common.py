@@ -428,8 +428,11 @@ class Source:
             kind = "tables and image folders"
             kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
-        if not (self.excluded or self.candidates):
-            kind, wrong = "what was ruled out in a table", [*wrong, *options.ANSWERS]
+        if not (self.project or self.excluded or self.candidates):
+            kind, wrong = (
+                "what was ruled out, or for labelling projects",
+                [*options.ANSWERS, *wrong],
+            )
         for name in wrong:
             if getattr(self, name):
                 say = f"this is for {kind}; leave it out"
@@ -538,8 +541,11 @@ class Source:
         _tell_repeats(table)
         return table
 
-    def training_data(self) -> tuple[Table, Any, Any]:
-        """Return rows, what is known about them, and their weights."""
+    def training_data(self, graded: bool = True) -> tuple[Table, Any, Any]:
+        """Return rows, what is known about them, and their weights.
+
+        `graded` says whether the approach has a place for answers of a project that may be wrong.
+        """
         if not self.project:
             table = self.training_table()
             said = table.sets if table.evidence is None else table.evidence
@@ -549,7 +555,8 @@ class Source:
 
         with Project.open(self.data) as project:
             how: Any = self.how or USUAL  # checked there
-            found = read_lesson(project, how, self.features_from, **self._columns)
+            told = {"graded": graded} | self._columns
+            found = read_lesson(project, how, self.features_from, **told)
         tell(found.notes)
         _tell_repeats(found.table)
         return found.table, found.target, found.weight

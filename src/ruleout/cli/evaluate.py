@@ -102,17 +102,21 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.learning.training_data import contradiction_notes
 
-    tell(contradiction_notes(items.contradictions, "they are left out"))
+    mistakes = items.evidence is not None
+    tell(contradiction_notes(() if mistakes else items.contradictions, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)
     found, gold = {}, items.gold >= 0
     if gold.any():
         found["labels"] = LabelScores().add(probabilities[gold], items.gold[gold]).result()
     if len(items.answers):
         answers = per_row(items.answers, len(items.table))
-        found["answers"] = SetScores().add(probabilities, *answers).result()
+        told = (probabilities, *answers)
+        if items.evidence is not None:
+            told = probabilities[~gold], items.evidence[(~gold).nonzero()[0]], None
+        found["answers"] = SetScores().add(*told).result()
         seen = Inspection(answers[0].classes)
         seen.add(answers[0], items.table.x, predicted=probabilities.argmax(1))
-        found["answers"] = _assumed(found["answers"], seen.findings().assumption())
+        found["answers"] = _assumed(found["answers"], seen.findings().assumption(mistakes=mistakes))
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell(["these answers also trained the model, so what they say of it is too good"])
     if not found:

@@ -77,6 +77,7 @@ def fit(
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
     from ruleout.labels.origins import Evidence
+    from ruleout.methods import approach as find_approach
 
     card = check_place(out) / CARD  # before hours of training
     replaced = datetime.fromtimestamp(card.stat().st_mtime) if card.exists() else None
@@ -97,7 +98,8 @@ def fit(
         device=None if device == "cpu" else device,
         precision=precision,
     )
-    table, target, weight = source.training_data()
+    graded = approach is None or find_approach(approach).graded is not None
+    table, target, weight = source.training_data(graded)
     if approach is None and isinstance(target, Evidence):
         clf.set_params(approach="likelihood")
     clf.set_params(

@@ -108,17 +108,19 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
     import numpy as np
 
     from ruleout.learning.training_data import contradiction_notes, read_lesson
+    from ruleout.methods import approach as find_approach
     from ruleout.web.project import Project
 
-    told: dict[str, Any] = {"likelihood": items.cases and items.cases()}
-    if items.likelihood is None:
+    told: dict[str, Any] = {"likelihood": items.evidence and items.evidence.cases()}
+    if items.evidence is None:
         tell(contradiction_notes(items.contradictions, "they count as not asked about"))
         tell(["No gold question was answered: answers count as never wrong."])
         told["likelihood"] = np.where(items.sets.excluded, -np.inf, 0.0)
     if clf.reading_.get("project") != items.table.reading["project"]:
         return told
     with Project.open(source.data) as project:
-        given = {"source": source.features_from, "reading": clf.reading_}
+        graded = find_approach(clf.approach).graded is not None
+        given = {"source": source.features_from, "reading": clf.reading_, "graded": graded}
         lesson = read_lesson(project, clf.reading_["how"], **given)
     place = {name: row for row, name in enumerate(items.table.row_names or ())}
     rows = np.array([place[name] for name in lesson.table.row_names or ()])

@@ -439,7 +439,8 @@ def evidence(
     likelihood += np.reshape(np.log1p(-sure), (-1, 1))
     credit = Uniform(error=known).credit(sets)
     if places is not None:
-        joined, likelihood, credit = _together(sets, likelihood, credit, places)
+        n = int(places.max(initial=-1)) + 1
+        joined, likelihood, credit = together(sets, likelihood, credit, places, n)
     level = likelihood.max(1)
     told = credit, gold, at_error, level, learnt and learnt.own
     found = Evidence(joined, likelihood - level[:, None], *told)
@@ -492,11 +493,10 @@ def _places(items: Any, m: int) -> NDArray[np.intp]:
     return np.asarray(found, np.intp)
 
 
-def _together(
-    sets: LabelSets, likelihood: Array, credit: Credit, items: NDArray[np.intp]
+def together(
+    sets: LabelSets, likelihood: Array, credit: Credit, items: NDArray[np.intp], n: int
 ) -> tuple[LabelSets, Array, Credit]:
-    """Join what several sets say about a row: independent, given its class."""
-    n = int(items.max(initial=-1)) + 1
+    """Join what several sets say about each of n rows: independent, given its class."""
     weight = np.broadcast_to(credit.weight, sets.shape)
     spread = (weight**2 * np.where(weight > 0, part, 0) for part in credit[1:])
     parts = (sets.excluded, likelihood, weight, weight * credit.value, *spread)

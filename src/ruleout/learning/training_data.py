@@ -1,6 +1,6 @@
 """From a labelling project to what a classifier is trained on, and to what it is tried on."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,17 +16,11 @@ from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import complement, one_hot
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
 from ruleout.web.answer_log import HEARD, AnswerLog, Contradiction
 from ruleout.web.entities import Item
-from ruleout.web.error_rates import (
-    ErrorRates,
-    error_rates,
-    gold_counts,
-    plausible_rates,
-    scores,
-    weights,
-)
+from ruleout.web.error_rates import error_rates, evidence, gold_counts, weights
 from ruleout.web.project import Project
 from ruleout.web.spreadsheet import FORMULA, inert
 
@@ -47,13 +41,19 @@ class Lesson:
     """What a classifier is trained on."""
 
     table: Table  #: the features of each item that teaches; ``row_names`` are the items' names
-    target: LabelSets | Answers  #: what was ruled out for each row, or the answers about the rows
-    weight: NDArray[np.float64] | None  #: how likely each row is right; None: no gold was answered
+    #: what was ruled out for each row, or the answers about the rows, or what all of them say
+    target: LabelSets | Answers | Evidence
+    weight: NDArray[np.float64] | None  #: how likely each row is right; None: nothing tells
     notes: tuple[str, ...]  #: sentences that a user should see once
 
 
 def read_lesson(
-    project: Project, how: How = USUAL, source: str | Path | None = None, **reading: Any
+    project: Project,
+    how: How = USUAL,
+    source: str | Path | None = None,
+    *,
+    graded: bool = False,
+    **reading: Any,
 ) -> Lesson:
     """Read what a project teaches; items whose answers contradict each other do not, and are named.
 
@@ -63,13 +63,22 @@ def read_lesson(
         Which answers teach: see :data:`How`.
     source, reading
         Of the features: see :func:`~ruleout.learning.read_features`.
+    graded
+        Where gold questions were answered, return all that these answers say of every class, as
+        the approach ``"likelihood"`` reads it, in the place of sets and weights. Then items whose
+        answers contradict each other teach as well.
     """
     if how not in get_args(How):
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
         raise InputError(f"unknown way to learn {brief(how)}", say)
     log = project.store.answer_log()
-    target: LabelSets | Answers
-    if how == "answers":
+    target: LabelSets | Answers | Evidence
+    tests, early = _tests(log), log.early(*HEARD[how])
+    if graded := graded and tests > 0:
+        told = np.bincount(log.item[log.standing(*HEARD[how])], minlength=len(log.items)) > 0
+        used = np.flatnonzero((told | (log.decided >= 0)) & ~early)
+        names, target = tuple(log.items[row] for row in used), evidence(log, used, *HEARD[how])
+    elif how == "answers":
         answers = log.every_answer()
         used = np.unique(answers.items).tolist()
         names, target = tuple(log.items[row] for row in used), part(answers, used)
@@ -79,28 +88,33 @@ def read_lesson(
     gold = {log.items[at] for at in np.flatnonzero(log.gold_class >= 0).tolist()}
     kept = [row for row, name in enumerate(names) if name not in gold]  # by these it is judged
     names, target = tuple(names[row] for row in kept), part(target, kept)
-    early = int(log.early(*HEARD[how]).sum())
     if not names:
         remedy = "label some items first" if how == USUAL else f"try --how {USUAL}"
-        remedy = _ASK_AGAIN if early else remedy
+        remedy = _ASK_AGAIN if early.any() else remedy
         raise InputError(
             f"no item has an answer that teaches by {how!r}", remedy, file=project.folder
         )
     items = {item.name: item for _, item in project.store.items()}
     table = read_features(project, [items[name] for name in names], source, **reading)
-    notes = contradiction_notes(log.contradictions(), "they are left out")
-    if early:
+    notes = contradiction_notes(() if graded else log.contradictions(), "they are left out")
+    if early.any():
         notes.append(
-            f"{early:,} item(s) were asked about only before the last classes were added, and say "
-            f"nothing of those: left out. To use them, {_ASK_AGAIN}."
+            f"{early.sum():,} item(s) were asked about only before the last classes were added, "
+            f"and say nothing of those: left out. To use them, {_ASK_AGAIN}."
         )
     if len(log.standing("excluded")):
         notes.append(
             "Classes that people clicked away were not drawn at random: the accuracy estimated "
             "from them may be wrong."
         )
-    weight, tests = None, _tests(log)
-    if tests:
+    weight = None
+    if isinstance(target, Evidence):
+        wrong, asked = target.gold or (0, 0)
+        notes.append(
+            f"{wrong:,} of {asked:,} answers to gold questions were wrong: mistakes are expected, "
+            "and items whose answers contradict each other teach, too."
+        )
+    elif tests:
         sets = target if isinstance(target, LabelSets) else target.per_item()[1]
         weight = weights(log, sets, names, error_rates(log))
         notes.append(
@@ -129,9 +143,9 @@ class Review:
 
     table: Table  #: the features; ``row_names`` are the items' names
     sets: LabelSets  #: what is ruled out, by all answers together and by a class that is known
-    #: where gold questions measured how often people err: the logarithm of how likely all answers
-    #: about an item are, for every class; else None
-    likelihood: NDArray[np.float64] | None
+    #: what all answers about an item, and a class that is known, say of every class; None where no
+    #: gold question measured how often people err
+    evidence: Evidence | None
     answers: Answers  #: every "yes" and "no" to a set drawn at random; items are rows of the table
     said: Answers  #: the same with the items whose answers contradict each other
     tests: tuple[int, int]  #: how many gold questions were answered wrongly by yes or no, of all
@@ -139,9 +153,11 @@ class Review:
     #: items whose answers, of any kind, leave no class together: `answers` is without them, and
     #: `sets` rules nothing out there
     contradictions: tuple[Contradiction, ...]
-    #: the likelihood at each error rate that may be true, after the logarithm of how plausible
-    #: that rate is
-    cases: Callable[[], Iterator[tuple[float, NDArray[np.float64]]]] | None = None
+
+    @property
+    def likelihood(self) -> NDArray[np.float64] | None:
+        """The logarithm of how likely all answers about an item are, for every class, or None."""
+        return None if self.evidence is None else self.evidence.likelihood
 
 
 def read_review(project: Project, source: str | Path | None = None, **reading: Any) -> Review:
@@ -156,36 +172,33 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     out = np.where(log.candidates[:, None] > 0, log.excluded_by_all, np.uint8(0))
     gold = log.gold_class >= 0
     out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
-    truth, (right, asked) = log.gold_class[rows, None], gold_counts(log)
-    alone = np.where(truth == np.arange(log.k), 0, -np.inf)  # no other class is likely
-
-    def likely(rates: ErrorRates) -> NDArray[np.float64]:
-        return np.where(truth < 0, scores(log, rates, rows), alone)
-
+    right, asked = gold_counts(log)
+    sure = replace(log, decided=np.where(gold, log.gold_class, log.decided))
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
         sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],
-        likelihood=likely(error_rates(log)) if _tests(log) else None,
+        evidence=evidence(sure, rows) if _tests(log) else None,
         answers=part(log.every_answer(), rows.tolist()),
         said=part(log.every_answer(contradicting=True), rows.tolist()),
         tests=(int((asked - right)[:, :2].sum()), int(asked[:, :2].sum())),
         gold=log.gold_class[rows],
         contradictions=log.contradictions(),
-        cases=lambda: ((weight, likely(rates)) for weight, rates in plausible_rates(log)),
     )
 
 
-Target = TypeVar("Target", LabelSets, Answers, LabelSets | Answers)
+Target = TypeVar("Target", bound=LabelSets | Answers | Evidence)
 
 
 def part(known: Target, rows: Sequence[int]) -> Target:
     """Return what is known about some rows alone, numbered anew."""
-    if isinstance(known, LabelSets):
-        return known[np.asarray(rows, np.intp)]
+    found: Any = known
+    if not isinstance(known, Answers):
+        return found[np.asarray(rows, np.intp)]  # type: ignore[no-any-return]
     place = np.full(max([-1, *known.items.tolist(), *rows]) + 1, -1, np.intp)
     place[list(rows)] = np.arange(len(rows))
     about = place[known.items]
-    return Answers(known.asked[about >= 0], known.yes[about >= 0], about[about >= 0])
+    found = known.asked[about >= 0], known.yes[about >= 0], about[about >= 0]
+    return type(known)(*found)
 
 
 def contradiction_notes(contradictions: Sequence[Contradiction], then: str) -> list[str]:

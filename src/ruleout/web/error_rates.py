@@ -21,7 +21,7 @@ candidates: the probability that the row is right. Agreement raises it, dissent 
 answer alone has weight :math:`1-e`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,7 +30,9 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.bits import chunks, count, unpack
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import Credit, Evidence, stay_credit, together
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
+from ruleout.web.entities import Kind
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -76,22 +78,9 @@ def error_rates(log: AnswerLog, *, assumed: float = ASSUMED) -> ErrorRates:
     return ErrorRates(team, (wrong + 2 * team) / (asked + 2), asked > 0)
 
 
-def plausible_rates(log: AnswerLog) -> Iterator[tuple[float, ErrorRates]]:
-    """Yield the error rates that may be true, each after the logarithm of how plausible it is.
-
-    Few gold questions tell little: the odds of all errors may be larger or smaller by one factor.
-    """
-    rates, (right, asked) = error_rates(log), gold_counts(log)
-    odds = rates.own / (1 - rates.own)
-    for factor in np.exp(np.linspace(-2, 4, 13)):
-        own = factor * odds / (1 + factor * odds)
-        told = (asked - right) * np.log(own) + right * np.log1p(-own)
-        yield float(told.sum()), rates._replace(own=own)
-
-
-def heard(log: AnswerLog) -> Whole:
+def heard(log: AnswerLog, *kinds: Kind) -> Whole:
     """Return the standing answers less each "yes" that was followed by "which", which says more."""
-    places = log.standing()
+    places = log.standing(*kinds)
     said = keys(log.user[places], log.item[places], log.round[places])
     which, yes = log.is_kind("which")[places], log.is_kind("yes")[places]
     return places[~(yes & np.isin(said, said[which]))]
@@ -113,21 +102,71 @@ def log_likelihoods(log: AnswerLog, rates: ErrorRates, places: Whole) -> Vector:
     return found
 
 
-def scores(log: AnswerLog, rates: ErrorRates, items: Whole) -> Vector:
-    """Return log P(all answers about an item | y), of these items for every class y.
+def evidence(
+    log: AnswerLog, items: Whole, *kinds: Kind, rates: ErrorRates | None = None
+) -> Evidence:
+    """Say what all answers (of some kinds) about these items make of every class.
 
-    Where a lead decided on a class, no other is possible.
+    Which class an item is of, all of them tell. How often predictions are right, only what was
+    drawn before the answer was known, each draw once, and what was clicked away.
     """
+    rates, (right, asked) = rates or error_rates(log), gold_counts(log)
     at = np.full(len(log.items), -1)
     at[items] = np.arange(len(items))
-    places = heard(log)
+    places = log.standing(*kinds)
     places = places[at[log.item[places]] >= 0]
-    found = np.zeros((len(items), log.k))
-    for part in chunks(len(places), log.k):
-        some = places[part]
-        found += grouped_sums(at[log.item[some]], log_likelihoods(log, rates, some), len(items))
-    truth = log.decided[items, None]
-    return np.where((truth < 0) | (truth == np.arange(log.k)), found, -np.inf)
+    sets = LabelSets.from_packed(log.ruled_out(places), log.classes, unlabelled=True)
+    likely = log_likelihoods(log, rates, places)
+    likely *= np.isin(places, heard(log, *kinds))[:, None]
+    credit = stay_credit(sets, *_chances(log, rates, places, "yes" in (kinds or "yes")))
+    told = together(sets, likely, credit, at[log.item[places]], len(items))
+    sets, likely, credit = _with_decisions(*told, log.decided[items])
+
+    def at_error(rate: float) -> Evidence:
+        factor = rate * (asked.sum() + 2) / ((asked - right).sum() + 1)
+        other = rates._replace(own=np.clip(rates.own * factor, 1e-4, 0.99))
+        return evidence(log, items, *kinds, rates=other)
+
+    level, gold = likely.max(1), (int((asked - right).sum()), int(asked.sum()))
+    return Evidence(sets, likely - level[:, None], credit, gold, at_error, level)
+
+
+def _chances(log: AnswerLog, rates: ErrorRates, places: Whole, both: bool) -> tuple[Vector, Vector]:
+    """Return how often an answer leaves the true class possible, and how often a wrong one.
+
+    Both are 0 for answers that do not tell how often predictions are right. Where not `both` "yes"
+    and "no" are heard, a "no" is a set that is wrong as often as it was wrong to say.
+    """
+    k, error = log.k, rates.own[log.user[places]]
+    s, out = count(log.masks[log.proposed[places]]), count(log.ruled_out(places))
+    yes, no, free = 1 - error.T  # how often each form is right
+    drawn = log.is_kind("yes", "no")[places] & ~log.imported[places]
+    drawn &= np.isin(places, log.draws(places))
+    alone = ~log.is_kind("yes", "no")[places] & (s == 0)  # clicked away, or named outright
+    if not both:
+        said, chance = (k - s) * no, s * (1 - yes)
+        alone, drawn, free = (
+            alone | drawn,
+            np.zeros_like(drawn),
+            np.where(drawn, said / np.maximum(said + chance, 1e-9), free),
+        )
+    inside = s * (yes * (s - 1) + (1 - yes) * (k - s))
+    outside = (k - s) * (no * (k - s - 1) + (1 - no) * s)
+    a = np.where(drawn, (s * yes + (k - s) * no) / k, free)
+    b = np.where(drawn, (inside + outside) / (k * (k - 1)), 1 - (out - 1 + free) / (k - 1))
+    says = (drawn | alone) & (log.asked_of[places] == k)
+    return a * says, b * says
+
+
+def _with_decisions(
+    sets: LabelSets, likely: Vector, credit: Credit, decided: Whole
+) -> tuple[LabelSets, Vector, Credit]:
+    """Where a lead decided on a class, no other is possible."""
+    sure, alone = decided[:, None] >= 0, decided[:, None] == np.arange(likely.shape[1])
+    out = np.where(sure, ~alone, sets.excluded)
+    likely = np.where(sure, np.where(alone, 0, -np.inf), likely)
+    parts = (np.where(sure, known, one) for known, one in zip((alone, 0, 0), credit, strict=True))
+    return LabelSets(out, sets.classes, unlabelled=True), likely, Credit(*parts)
 
 
 def grouped_sums(at: Whole, values: Vector, n: int) -> Vector:
@@ -150,8 +189,7 @@ def weights(log: AnswerLog, sets: LabelSets, names: Sequence[str], rates: ErrorR
     items = np.array([place[name] for name in names], np.intp)
     found = np.empty(len(items))
     for part in chunks(len(items), log.k):
-        score = scores(log, rates, items[part])
-        chance = np.exp(score - score.max(1, keepdims=True))
+        chance = np.exp(evidence(log, items[part], rates=rates).likelihood)
         left = ~unpack(sets.packed[part], log.k)
         found[part] = (chance * left).sum(1) / chance.sum(1)
     return found

@@ -1,0 +1,86 @@
+"""Learning from wrong answers: their likelihood, against weights, and against trusting them all.
+
+    python benchmarks/wrong_answers.py [--record] [--seeds 4] [--data digits,texture]
+
+Answers rule out sets drawn at random; a share of them holds the true class by mistake. About each
+row one to five people are asked. Three ways to learn from that, all with a linear model and the
+small grid, whose configuration is chosen without true labels:
+
+- ``nothing``: LOG on what all answers leave possible, as if none were wrong; rows whose answers
+  contradict each other are left out.
+- ``weights``: the same, but rows weigh how likely what is left holds the true class.
+- ``likelihood``: of all answers about a row, none left out.
+
+The last two know the error rate from 30 gold questions, answered wrongly as often as the others.
+Accuracies are by true labels of rows that took no part; the differences are of the same draws, with
+the standard error over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from common import record
+
+import ruleout as ro
+from ruleout.labels import LabelSets
+
+ROWS, GOLD, WAYS = 1200, 30, ("nothing", "weights", "likelihood")
+ERRORS, ANSWERS = (0.05, 0.1, 0.2), (1, 2, 3, 5)
+
+
+def accuracies(name: str, error: float, answers: int, seed: int, **options: Any) -> list[float]:
+    """Return the accuracy of each way on one draw of rows, answers and gold questions."""
+    data, chance = ro.datasets.load(name), np.random.default_rng([seed, answers])
+    x, y = data.train
+    order, classes = chance.permutation(len(y)), len(data.classes)
+    train, test = order[:ROWS], order[ROWS : ROWS + 2000]
+    items = np.repeat(np.arange(len(train)), answers)
+    sets = ro.draw(y[train][items], classes, seed=seed, noise=error)
+    known = ro.evidence(sets, (int(chance.binomial(GOLD, error)), GOLD), items=items)
+    out = np.zeros(known.sets.shape, np.bool_)
+    np.logical_or.at(out, items, sets.excluded)
+    whole = np.flatnonzero(~out.all(1))  # rows whose answers do not contradict each other
+    likely = np.exp(known.likelihood)
+    weight = (likely * ~out).sum(1) / likely.sum(1)
+    left = LabelSets(out[whole], classes)
+    told: dict[str, tuple[Any, ...]] = {
+        "nothing": (x[train][whole], left),
+        "weights": (x[train][whole], left, weight[whole]),
+        "likelihood": (x[train], known),
+    }
+    found = []
+    for way in WAYS:
+        approach = "likelihood" if way == "likelihood" else "log"
+        clf = ro.RuleOutClassifier(approach=approach, grid="small", random_state=seed, **options)
+        found.append(clf.fit(*told[way]).score(x[test], y[test]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--data", default="digits,texture")
+    asked = parser.parse_args()
+    results: dict[str, Any] = {}
+    for name in asked.data.split(","):
+        for error in ERRORS:
+            for answers in ANSWERS:
+                each = [accuracies(name, error, answers, seed) for seed in range(asked.seeds)]
+                table = 100 * np.array(each)
+                told: dict[str, Any] = dict(zip(WAYS, table.mean(0).round(2).tolist(), strict=True))
+                for way, other in zip(WAYS[:2], table.T[:2], strict=True):
+                    gain = table[:, 2] - other
+                    spread = gain.std(ddof=1) / np.sqrt(len(gain))
+                    told[f"gain over {way}"] = [round(gain.mean(), 2), round(spread, 2)]
+                results[f"{name}, {100 * error:g} % wrong, {answers} answer(s)"] = told
+                print(name, error, answers, told, flush=True)
+    if asked.record:
+        record("wrong_answers", "python benchmarks/wrong_answers.py --record", results)
+
+
+if __name__ == "__main__":
+    main()
