@@ -7,16 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ruleout import labels
-from ruleout.labels import (
-    Answers,
-    LabelError,
-    LabelSets,
-    answer,
-    draw,
-    evidence,
-    propose,
-    size_law,
-)
+from ruleout.labels import Answers, LabelError, LabelSets, answer, draw, evidence, propose, size_law
 from ruleout.version import __version__
 
 if TYPE_CHECKING:

@@ -39,36 +39,30 @@ def compare(
     source: Source,
     approaches: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="By default the eighteen of the paper, and likelihood where sets may be wrong.",
-        ),
+        "A,B,…",
+        "By default the eighteen of the paper, and likelihood where sets may be wrong.",
     ] = None,
     grid: Annotated[
         Literal["small", "paper", "none"],
-        typer.Option(help="8 configurations, the paper's 36, or none: the defaults."),
+        "8 configurations, the paper's 36, or none: the defaults.",
     ] = "small",
-    model: Annotated[str, typer.Option(help="linear, mlp, resnet32, densenet22, …")] = "linear",
+    model: Annotated[str, "linear, mlp, resnet32, densenet22, …"] = "linear",
     trials: Annotated[int, typer.Option(min=1, help="How many times each is trained.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     judge: Annotated[
-        str, typer.Option(help="The share of rows kept back to judge, or 'folds': every row once.")
+        str, "The share of rows kept back to judge, or 'folds': every row once."
     ] = "0.2",
     criterion: Annotated[
         str | None,
-        typer.Option(
-            help="What chooses: accuracy, consistency, likelihood, calibrated or risk. By default "
-            "accuracy, or calibrated (likelihood) where sets are not as chance draws them."
-        ),
+        "What chooses: accuracy, consistency, likelihood, calibrated or risk. By default "
+        "accuracy, or calibrated (likelihood) where sets are not as chance draws them.",
     ] = None,
     early_stopping: options.EarlyStopping = False,
     scale: options.Scale = None,
-    holm: Annotated[
-        bool, typer.Option("--holm", help="Correct the marks for the number of tests, by Holm.")
-    ] = False,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for report.html and the tables.")
-    ] = Path("ruleout-compare"),
+    holm: Annotated[bool, "Correct the marks for the number of tests, by Holm."] = False,
+    out: Annotated[Path, "DIR", "The folder for report.html and the tables."] = Path(
+        "ruleout-compare"
+    ),
     seed: options.SeedOfTable = 0,
     device: options.Device = "cpu",
     precision: options.Precision = "float32",

@@ -750,10 +750,7 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
 
 
 def labelled(
-    cells: Mapping[str, Cells],
-    inside: Any,
-    ask: Request,
-    seen: tuple[ClassName, ...] | None = None,
+    cells: Mapping[str, Cells], inside: Any, ask: Request, seen: tuple[ClassName, ...] | None = None
 ) -> tuple[LabelSets | None, NDArray[Any] | None, tuple[ClassName, ...] | None, list[str]]:
     """Return what was asked for: sets, labels, their classes, and notes about them.
 

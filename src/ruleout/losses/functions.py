@@ -22,14 +22,7 @@ from torch import Tensor
 from torch.nn.functional import elu, hardtanh, logsigmoid, relu
 from torch.utils.checkpoint import checkpoint
 
-from ruleout.losses.log_space import (
-    log_complement,
-    log_odds,
-    log_softmax,
-    scale,
-    sizes,
-    softmax,
-)
+from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, sizes, softmax
 from ruleout.losses.loss_registry import register, unbiased
 
 # ---------------------------------------------------------------------- of ordinary labels

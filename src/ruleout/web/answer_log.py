@@ -26,16 +26,7 @@ from ruleout.labels import Answers, LabelSets
 from ruleout.labels.bits import Bits, complement, count, one_hot, width
 from ruleout.labels.errors import InputError
 from ruleout.web.entities import IMPORTED, Decision, Kind, LogRow, Settings
-from ruleout.web.schema import (
-    answers,
-    decisions,
-    items,
-    project,
-    questions,
-    slots,
-    undone,
-    users,
-)
+from ruleout.web.schema import answers, decisions, items, project, questions, slots, undone, users
 
 Whole: TypeAlias = NDArray[np.intp]
 Switch: TypeAlias = NDArray[np.bool_]
