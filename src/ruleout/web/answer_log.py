@@ -55,56 +55,45 @@ class Contradiction:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Label sets, one row per item of `items`, and the items that have none.
-
-    `contradictions` are items whose answers, of any kind, leave no class; `tests` were only ever
-    asked about to test annotators. Of `unlabelled` items nothing is known; they are rows of `sets`
-    too, if that was asked for.
-    """
+    """Label sets, one row per item of `items`, and the items that have none."""
 
     sets: LabelSets
     items: tuple[str, ...]
-    contradictions: tuple[str, ...]
-    unlabelled: tuple[str, ...]
-    tests: tuple[str, ...]
+    contradictions: tuple[str, ...]  # whose answers, of any kind, leave no class
+    unlabelled: tuple[str, ...]  # of which nothing is known; rows of `sets` too, if asked for
+    tests: tuple[str, ...]  # only ever asked about to test annotators
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerLog:
     """Every answer in the order of arrival, one entry each, with all items and users.
 
-    `user` and `item` are positions in `users` and `items`, `kind` in ``KINDS``, `proposed` and
-    `excluded` in `sets`, the distinct sets of the log. Where nothing was said, `which` and
-    `took_ms` are -1. `received` is in microseconds since 1970. `counts` is whether an answer
-    stands: neither late, nor undone, nor itself an undo. `asked_of` is how many classes there were
-    when its question was asked. `gold_class` is the class of each item where it is known
-    beforehand, and `decided` where a lead decided on one, else -1. `cells` are the columns as the
-    database has them.
+    Where nothing was said, numbers are -1.
     """
 
     classes: tuple[str, ...]
     users: tuple[str, ...]
     items: tuple[str, ...]
-    gold_class: Whole
-    decided: Whole
+    gold_class: Whole  # of each item, where it is known beforehand
+    decided: Whole  # the class of each item, where a lead decided on one
     decisions: tuple[Decision, ...]
-    sets: tuple[tuple[int, ...], ...]
+    sets: tuple[tuple[int, ...], ...]  # the distinct sets of the log
     number: Whole
-    user: Whole
-    item: Whole
+    user: Whole  # in `users`
+    item: Whole  # in `items`
     round: Whole
-    asked_of: Whole
-    kind: Whole
-    proposed: Whole
-    excluded: Whole
+    asked_of: Whole  # how many classes there were when its question was asked
+    kind: Whole  # in ``KINDS``
+    proposed: Whole  # in `sets`
+    excluded: Whole  # in `sets`
     which: Whole
     took_ms: Whole
-    received: Whole
+    received: Whole  # microseconds since 1970
     gold: Switch
     late: Switch
-    counts: Switch
+    counts: Switch  # whether it stands: neither late, nor undone, nor itself an undo
     imported: Switch
-    cells: Mapping[str, Sequence[Any]]
+    cells: Mapping[str, Sequence[Any]]  # the columns as the database has them
 
     def __len__(self) -> int:
         return len(self.number)

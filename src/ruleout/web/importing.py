@@ -37,8 +37,6 @@ class Earlier:
     """An answer that was given elsewhere, ready for the store.
 
     `id` follows from the content: importing a file twice brings the same answers, not new ones.
-    `logged` is its id in the log it comes from, so that a project knows its own answers again.
-    `law` says that nobody knows how proposals were drawn, so that no risk relies on it.
     """
 
     item: str
@@ -49,8 +47,8 @@ class Earlier:
     which: int | None = None
     time: datetime | None = None
     took_ms: int | None = None
-    logged: str | None = None
-    law: str = IMPORTED
+    logged: str | None = None  # its id in a log: a project knows its own answers again
+    law: str = IMPORTED  # nobody knows how proposals were drawn, so no risk relies on it
 
     @property
     def id(self) -> str:

@@ -34,16 +34,12 @@ _PAIRS = 300_000  # answers about different items that are compared for one pers
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """κ of one annotator with the others, or of all.
+    """κ of one annotator with the others, or of all."""
 
-    `items` is how many items were shared, `observed` the share of them on which people agree, and
-    `kappa` None where nobody could have contradicted anybody. `error` is its standard error.
-    """
-
-    items: int
-    observed: float | None = None
-    kappa: float | None = None
-    error: float | None = None
+    items: int  # that were shared
+    observed: float | None = None  # the share of them on which people agree
+    kappa: float | None = None  # None where nobody could have contradicted anybody
+    error: float | None = None  # its standard error
 
 
 class TeamAgreement(NamedTuple):

@@ -14,15 +14,10 @@ _LAST = 100  # rows that a pace is taken from
 
 @dataclass(frozen=True, kw_only=True)
 class Annotator:
-    """What one person did: counts of what stands, of what was late, and of what was taken back.
-
-    `answers` is how many questions they answered: skips answer none, and "which" belongs to its
-    "yes". `items` is how many items these are about. `median_seconds` is how long a standing
-    answer took, skips included; None if no client said.
-    """
+    """What one person did: counts of what stands, of what was late, and of what was taken back."""
 
     name: str
-    answers: int = 0
+    answers: int = 0  # questions: skips answer none, and "which" belongs to its "yes"
     yes: int = 0
     no: int = 0
     which: int = 0
@@ -30,8 +25,8 @@ class Annotator:
     skips: int = 0
     late: int = 0
     undone: int = 0
-    items: int = 0
-    median_seconds: float | None = None
+    items: int = 0  # that these are about
+    median_seconds: float | None = None  # of standing answers and skips; None if no client said
 
 
 def annotators(log: AnswerLog) -> list[Annotator]:

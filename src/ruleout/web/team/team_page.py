@@ -275,18 +275,14 @@ _DOUBT = 0.01  # a smaller p-value is worth a look
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Uniformity:
-    """Counts as drawn and as expected, and a test of each; None where too little was drawn.
-
-    `sizes` and `sizes_expected` are for s = 1 … k-1; `classes` and `classes_expected` for the k
-    classes, given the sizes that were drawn.
-    """
+    """Counts as drawn and as expected, and a test of each; None where too little was drawn."""
 
     draws: int
-    sizes: Whole
+    sizes: Whole  # for s = 1 … k-1
     sizes_expected: Vector
     sizes_test: Test | None
     classes: Whole
-    classes_expected: Vector
+    classes_expected: Vector  # given the sizes that were drawn
     classes_test: Test | None
 
     @property
