@@ -134,7 +134,10 @@ def test_equal_rows_do_not_both_train_and_choose() -> None:
     clf = RuleOutClassifier(
         grid=told["grid"], epochs=30, validation_fraction=0.3, random_state=0
     ).fit(x, sets)
-    assert clf.criterion_.low <= 0.1 <= clf.criterion_.high < 0.4
+    _, _, _, low, high = clf.criterion_
+    assert low is not None
+    assert high is not None
+    assert low <= 0.1 <= high < 0.4
 
 
 def test_an_estimate_is_as_unsure_as_its_groups() -> None:
