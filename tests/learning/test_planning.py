@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import plan_coverage
 import pytest
 from cli.labelled import make_answered, ran, run
 from learning.labelled import annotate, digits, make, write_rows
@@ -88,6 +89,14 @@ def test_points_of_the_same_items_err_together() -> None:
     assert half is not None
     assert whole is not None
     assert np.corrcoef(half, whole)[0, 1] > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [0.0, 0.05])
+def test_the_range_holds_the_truth_more_often_than_not(wrong: float) -> None:
+    """A small share of ``benchmarks/plan_coverage.py``, where 8 of 10 are the aim."""
+    found = plan_coverage.covered("blobs", wrong, projects=4, trials=3)
+    assert found["covered"] >= 0.6
 
 
 def test_too_few_answers_are_refused_with_a_way_out() -> None:

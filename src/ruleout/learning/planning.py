@@ -175,9 +175,9 @@ GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "weight_decay": [1e-5, 1e-3]}
 
 DRAWS = 40  # of items, for each error rate that may be true
 RATES = 15  # of those
-#: How much accuracy varies with the rows that taught, times the root of the questions: about that
-#: of test accuracies in simulations, chosen so that ranges hold there (``plan_coverage.py``).
-TAUGHT = 0.3
+#: How much accuracy varies with the rows that taught: this by the questions is its spread. Chosen
+#: on simulations, as the ranges are to hold there.
+TAUGHT = 8
 
 
 def measure_curve(
@@ -222,7 +222,7 @@ def measure_curve(
         earned = [case[some].credit.of(predicted) for case in cases]
         count = float(questions[some].sum() * (1 - 1 / FOLDS))
         drawn = np.concatenate([_mean(one, times[:, : len(some)]) for one in earned[1:]])
-        drawn += rng.normal(0, TAUGHT / math.sqrt(count), len(drawn))
+        drawn += rng.normal(0, TAUGHT / count, len(drawn))
         found.append(Point(count, float(_mean(earned[0])), float(drawn.std()), drawn))
         if progress is not None:
             progress(number + 1, len(SHARES))
