@@ -83,8 +83,9 @@ def test_few_gold_questions_make_a_point_less_sure() -> None:
     assert few.error > many.error
 
 
-def test_points_of_the_same_items_err_together() -> None:
+def test_points_of_the_same_items_err_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the items is part of all of them."""
+    monkeypatch.setattr(planning, "TAUGHT", 0)
     _, half, whole = (point.drawn for point in measure_curve(_review(150, rounds=2)))
     assert half is not None
     assert whole is not None
