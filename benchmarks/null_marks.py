@@ -5,12 +5,15 @@
 Data are drawn anew for each comparison: Gaussian blobs, linear models. Where there is no
 difference, either LOG competes with itself under other seeds (*seeds*), or LOG on one half of the
 features with LOG on the other half, which is as good on average over data (*halves*).
+
+Comparisons are planned, chosen, judged and marked as `ruleout.compare` does it, but many of them
+train in one stack.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +21,23 @@ from common import record
 from numpy.typing import NDArray
 
 import ruleout as ro
-from ruleout.comparison import Comparison, compare
-from ruleout.comparison.comparing import with_marks
-from ruleout.training import Trial
+from ruleout.comparison import Method, Row
+from ruleout.comparison.comparing import _Runner, with_marks
+from ruleout.comparison.judging import Judging, plan
+from ruleout.training import Trial, Watch, configurations
 
 DESIGNS = ("folds", "kept", "labels")
 NULLS = ("seeds", "halves")
-K, WIDE, ROWS = 4, 8, 300
+K, WIDE, ROWS, TOGETHER = 4, 8, 300, 50
 GRID = {"learning_rate": [1e-1, 1e-2], "weight_decay": [1e-3, 1e-5]}
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked(Judging):
+    """Many comparisons, each on rows of its own."""
+
+    def watch(self) -> Watch:
+        return Watch(self.targets, {self.name: self.values}, rows=list(self.rows))
 
 
 def blobs(random: np.random.Generator) -> list[tuple[NDArray[np.float32], NDArray[np.intp]]]:
@@ -40,35 +52,66 @@ def blobs(random: np.random.Generator) -> list[tuple[NDArray[np.float32], NDArra
     return found
 
 
-def one_side(
-    seed: int, side: int, case: str, design: str, approach: str, trials: int, epochs: int
-) -> Comparison:
-    """Run one approach; the rows that judge are the same on both sides."""
+def given(seed: int, side: int, case: str, design: str, trials: int) -> tuple[Any, ...]:
+    """Return rows and trials of one side, and what else `compare` is told."""
     (x, y), (x_test, y_test) = blobs(np.random.default_rng([seed, 3]))
     half = slice(WIDE) if case != "halves" or side == 0 else slice(WIDE, None)
     sets = ro.draw(y, classes=K, seed=seed)
     first = 100_000 * (seed + 1) + (1_000 * side if case == "seeds" else 0)
-    told: dict[str, Any] = {"grid": GRID, "epochs": epochs, "every": epochs, "seed": seed}
-    if design == "labels":
-        told["test"] = (x_test[:, half], y_test)
-    elif design == "folds":
-        told["judge"] = "folds"
     each = [Trial(sets, seed=first + place) for place in range(trials)]
-    return compare(x[:, half], each, approaches=[approach], **told)
+    told: dict[str, Any] = {"judge": "folds" if design == "folds" else 0.2, "seed": seed}
+    told["test"] = (x_test[:, half], y_test) if design == "labels" else None
+    return x[:, half], each, told
 
 
-def marked(
-    seed: int, case: str, design: str, rival: str = "log", *, trials: int = 5, epochs: int = 20
-) -> bool:
-    """Return whether a comparison of LOG and its rival marks a difference."""
-    ours = one_side(seed, 0, case, design, "log", trials, epochs)
-    theirs = one_side(seed, 1, case, design, rival, trials, epochs)
-    rows = [ours.rows[0], replace(theirs.rows[0], approach="rival")]
-    return bool(with_marks(rows, ours.method, ["log"])[0][1].mark)
+def run(
+    sides: list[tuple[int, int]], case: str, design: str, approach: str, trials: int, epochs: int
+) -> list[Row]:
+    """Train all sides in one stack, and return the row of each."""
+    tables, parts = [], []
+    for place, (seed, side) in enumerate(sides):
+        x, each, told = given(seed, side, case, design, trials)
+        one = plan(x, each, trials=None, score=ro.criterion("accuracy"), **told)
+        first = place * (2 if told["test"] else 1) * ROWS
+        tables += [x] if told["test"] is None else [x, told["test"][0]]
+        own = [np.arange(ROWS) if t.rows is None else np.asarray(t.rows) for t in one.trials]
+        moved = [replace(t, rows=r + first) for t, r in zip(one.trials, own, strict=True)]
+        judged = one.rows + first + (ROWS if told["test"] else 0)
+        parts.append(replace(one, trials=moved, rows=judged))
+    table, one = np.concatenate(tables), parts[0]
+    every: Any = [[item for part in parts for item in part.trials]]
+    every += [table, np.concatenate([part.rows for part in parts])]
+    every += [[item for part in parts for item in part.targets], one.name, one.values]
+    choosing = {"criterion": ro.criterion("accuracy"), "share": 0.1, "rule": "best"}
+    how = {"model": "linear", "epochs": epochs, "seed": 0, "device": "cpu", "precision": "float32"}
+    stack = Stacked(one.kind, *every)
+    runner = _Runner(table, stack, configurations(GRID), 1, epochs, None, choosing, how)
+    row, _ = runner._run(ro.approach(approach))
+    cells = row.cells.reshape(len(sides), trials, -1)
+    cuts = np.split(np.array(row.trials), len(sides))
+    return [
+        replace(row, score=float(cut.mean()), trials=tuple(cut.tolist()), cells=own)
+        for cut, own in zip(cuts, cells, strict=True)
+    ]
 
 
-def share(count: int, *told: Any, **more: Any) -> float:
-    return float(np.mean([marked(seed, *told, **more) for seed in range(count)]))
+def marks(
+    seeds: range, case: str, design: str, rival: str = "log", trials: int = 5, epochs: int = 20
+) -> list[bool]:
+    """Return of each comparison of LOG with its rival whether a difference is marked."""
+    told = (case, design)
+    ours = run([(seed, 0) for seed in seeds], *told, "log", trials, epochs)
+    theirs = run([(seed, 1) for seed in seeds], *told, rival, trials, epochs)
+    over: Any = "trials" if design == "folds" else "both"
+    method = Method(kind="kept", rows=ROWS, trials=trials, over=over)
+    pairs = [[a, replace(b, approach="rival")] for a, b in zip(ours, theirs, strict=True)]
+    return [bool(with_marks(pair, method, ["log"])[0][1].mark) for pair in pairs]
+
+
+def share(count: int, *told: Any) -> float:
+    """Return how many of so many comparisons are marked."""
+    parts = [range(low, min(low + TOGETHER, count)) for low in range(0, count, TOGETHER)]
+    return float(np.mean([one for part in parts for one in marks(part, *told)]))
 
 
 def main() -> None:
@@ -78,14 +121,12 @@ def main() -> None:
     asked = parser.parse_args()
     results: dict[str, Any] = {"comparisons": asked.count, "trials": 5}
     for design in DESIGNS:
-        for case in NULLS:
-            results[f"{design}, none: {case}"] = share(asked.count, case, design)
+        cases = {f"none: {case}": (asked.count, case, design) for case in NULLS}
         for rival in ("cce", "ga-after"):
-            results[f"{design}, log against {rival}"] = share(
-                asked.count // 8, "same", design, rival
-            )
-    for name, value in results.items():
-        print(f"{name:36}{value:g}")
+            cases[f"log against {rival}"] = (asked.count // 4, "same", design, rival)
+        for name, told in cases.items():
+            results[f"{design}, {name}"] = found = share(*told)
+            print(f"{design + ', ' + name:36}{found:g}", flush=True)
     if asked.record:
         record("null_marks", "python benchmarks/null_marks.py --record", results)
 
