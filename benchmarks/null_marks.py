@@ -102,8 +102,8 @@ def marks(
     told = (case, design)
     ours = run([(seed, 0) for seed in seeds], *told, "log", trials, epochs)
     theirs = run([(seed, 1) for seed in seeds], *told, rival, trials, epochs)
-    over: Any = "trials" if design == "folds" else "both"
-    method = Method(kind="kept", rows=ROWS, trials=trials, over=over)
+    kind: Any = design
+    method = Method(kind=kind, rows=ROWS, trials=trials, over="both")
     pairs = [[a, replace(b, approach="rival")] for a, b in zip(ours, theirs, strict=True)]
     return [bool(with_marks(pair, method, ["log"])[0][1].mark) for pair in pairs]
 
@@ -117,10 +117,11 @@ def share(count: int, *told: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=400, help="null comparisons of each design")
+    parser.add_argument("--design", choices=DESIGNS, action="append", help="default: all")
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     results: dict[str, Any] = {"comparisons": asked.count, "trials": 5}
-    for design in DESIGNS:
+    for design in asked.design or DESIGNS:
         cases = {f"none: {case}": (asked.count, case, design) for case in NULLS}
         for rival in ("cce", "ga-after"):
             cases[f"log against {rival}"] = (asked.count // 4, "same", design, rival)

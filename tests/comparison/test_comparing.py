@@ -209,7 +209,6 @@ def test_some_models_may_diverge(sets: list[ro.LabelSets]) -> None:
         ({"class_weight": {11: 2.0}}, "class_weight names an unknown class 11"),
         ({"level": 5}, "level must lie between 0 and 1, not 5"),
         ({"over": "epochs"}, "over must be 'trials', 'rows' or 'both', not 'epochs'"),
-        ({"over": "both", "judge": "folds"}, "every trial has rows of its own; say over='trials'"),
     ],
 )
 def test_bad_requests_fail_before_training(

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ruleout.comparison import significance as tests
 from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
 from ruleout.comparison.judging import Judging, look, plan
-from ruleout.comparison.significance import mean_and_error, significance
+from ruleout.comparison.significance import mean_and_error
 from ruleout.datasets.scaling import Scaling
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import brief
@@ -115,7 +117,7 @@ def compare(
     over
         What the t-test takes for a sample: ``"trials"`` (chance in training and choosing),
         ``"rows"`` (chance in the rows that judge: it is about these very models), or ``"both"``.
-        None: both; with folds trials, which have rows of their own; with one trial rows.
+        None: both; with one trial rows.
     level, holm
         When a difference is marked, and whether p-values are corrected for their number first.
     average
@@ -165,8 +167,6 @@ def compare(
         raise ValueError(f"level must lie between 0 and 1, not {brief(level)}")
     if over not in (None, "trials", "rows", "both"):
         raise ValueError(f"over must be 'trials', 'rows' or 'both', not {brief(over)}")
-    if over == "both" and judge == "folds" and test is None:
-        raise ValueError("with folds every trial has rows of its own; say over='trials'")
     apart = {"trials": trials, "test": test, "judge": judge, "groups": groups}
     judging = plan(x, sets, score=judges, seed=seed, **apart)
     more: dict[str, Any] = {}
@@ -202,7 +202,7 @@ def compare(
         higher_is_better=true or judges.higher_is_better,
         criterion=chooses.name,
         criterion_up=chooses.higher_is_better,
-        over=over or ("rows" if not several else "trials" if judging.kind == "folds" else "both"),
+        over=over or ("both" if several else "rows"),
         level=level,
         holm=holm,
         average=average,
@@ -441,11 +441,13 @@ def with_marks(
         return tuple(rows), method
     ours = max(asked, key=lambda row: row.estimate if method.criterion_up else -row.estimate)
     over = {"trials": "trials", "rows": "values", "both": "cells"}[method.over]
-    found = significance(
+    both = partial(tests.crossed_t_test, shared=method.kind != "folds")
+    found = tests.significance(
         getattr(ours, over),
         [None if row is ours or row.failed else getattr(row, over) for row in rows],
         level=method.level,
         higher_is_better=method.higher_is_better,
+        test=both if method.over == "both" else tests.paired_t_test,
     )
     marked = []
     for row, one in zip(rows, found, strict=True):

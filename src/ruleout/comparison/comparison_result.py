@@ -179,7 +179,7 @@ class Method:
         """Say what a mark allows for."""
         if self.over == "rows":
             return "Marks tell these trained models apart; trained again, they may differ."
-        judges = "" if self.over == "trials" and self.kind != "folds" else ", the rows that judge"
+        judges = "" if self.over == "trials" else ", the rows that judge"
         return f"Marks allow for chance in first weights, batches, choices{judges}."
 
     def about_scores(self) -> list[str]:

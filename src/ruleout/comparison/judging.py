@@ -69,9 +69,9 @@ class Judging:
     def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], ...]:
         """Return the measure of each trial ``[T]``, of each judging row, and of both ``[T, m]``.
 
-        That of a row is its mean over trials; the last is ``[1, n]`` for folds. A row that rules
-        nothing out says nothing: it is left out, and NaN in the last. Of groups there is one value
-        each, so that errors and tests are those of groups.
+        That of a row is its mean over trials. A row that rules nothing out says nothing: it is left
+        out, and NaN in the last. Of groups there is one value each, so that errors and tests are
+        those of groups.
         """
         values = np.full(self.rows.shape, np.nan)
         for trial in range(len(self.rows)):
@@ -87,14 +87,21 @@ class Judging:
                 values[trial] *= np.where(weight > 0, weight / weight[weight > 0].mean(), np.nan)
         each = [one[~np.isnan(one)] for one in values]
         means = np.array([one.mean() if len(one) else np.nan for one in each])
-        cells: NDArray[np.float64] = values.reshape(1, -1) if self.kind == "folds" else values
-        if self.groups is not None:
-            own = self.groups.ravel()[: cells.shape[1]]  # trials that share rows share groups
-            told = (np.nan_to_num(cells), ~np.isnan(cells), own)
-            found, heard = by_group(*map(torch.from_numpy, told))
-            cells = np.where(heard > 0, found, np.nan)
-        some = ~np.isnan(cells).all(0)
-        return means, np.nanmean(cells[:, some], 0), cells
+        cells, groups = _reduced(values, self.groups), self.groups
+        if self.kind != "folds":
+            some = ~np.isnan(cells).all(0)
+            return means, np.nanmean(cells[:, some], 0), cells
+        whole = _reduced(values.reshape(1, -1), None if groups is None else groups.reshape(1, -1))
+        return means, whole[~np.isnan(whole)], cells
+
+
+def _reduced(values: NDArray[np.float64], groups: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    """Return one value for each group, NaN where it says nothing; without groups, the values."""
+    if groups is None:
+        return values
+    told = (np.nan_to_num(values), ~np.isnan(values), groups)
+    found, heard = by_group(*map(torch.from_numpy, told))
+    return np.where(heard > 0, found, np.nan)
 
 
 def plan(

@@ -1,6 +1,6 @@
 """Paired comparisons: t-tests over trials and rows, Holm's correction, and marks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,38 +53,45 @@ def paired_t_test(ours: ArrayLike, theirs: ArrayLike) -> float:
     return float(2 * stdtr(len(a) - 1, -abs(mean / error)))
 
 
-def crossed_t_test(ours: ArrayLike, theirs: ArrayLike) -> float:
+def crossed_t_test(ours: ArrayLike, theirs: ArrayLike, *, shared: bool = True) -> float:
     r"""Return the two-sided p-value of a t-test in which trials and rows both are a sample.
 
-    Of differences :math:`d_{ti}` in T trials on the same m rows, let :math:`M_T, M_R, M_E` be the
-    mean squares of trials, rows and what is left. Then :math:`V / Tm` with
-    :math:`V = M_T + \max(M_R - M_E, 0)` is the variance of the mean, known with
-    :math:`(T-1) (V / M_T)^2` degrees of freedom: the test of studies where several readers judge
-    the same cases (Hillis, 2007). Where rows do not differ it is the paired t-test over trials.
-    In V, :math:`M_T` counts as at least :math:`M_E / 4`: trials may be equal by chance.
+    Some trials hardly differ, others, that chose differently, do: a plain t-test over trials then
+    marks too little. Rows tell which do. With the sum :math:`S_t` and the sum of squares
+    :math:`Q_t` of the differences in trial t, :math:`S_t / \sqrt{Q_t}` would have the variance 1 if
+    rows were all that is left to chance. It has :math:`\phi`, estimated over the trials that differ
+    (as many, less one, are the degrees of freedom) and at least 1/4, since trials may be equal by
+    chance. So :math:`\sum S_t / n_t` has the variance :math:`V = \phi \sum Q_t / n_t^2`.
 
-    Scores are ``[T, m]`` each. A row that is NaN anywhere is left out. For fewer than three trials
-    the p-value is NaN: two say too little about chance.
+    Where trials are judged on `shared` rows, these add :math:`T / m \max(M_R - M_E, 0)`, with the
+    mean squares of rows and of what is left, and multiply the degrees of freedom by the square of
+    the growth, as in studies where several readers judge the same cases (Hillis, 2007).
 
-    >>> ours, theirs = [[1, 1, 0], [1, 1, 1], [1, 1, 1]], [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
-    >>> round(crossed_t_test(ours, theirs), 4)
-    0.0414
+    Scores are ``[T, m]`` each. A shared row that is NaN anywhere is left out. For fewer than three
+    trials the p-value is NaN: two say too little about chance.
+
+    >>> ours, theirs = [[1, 1, 1], [1, 1, 0], [1, 1, 1]], [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
+    >>> round(crossed_t_test(ours, theirs, shared=False), 4)
+    0.0392
     """
     d = np.subtract(ours, theirs, dtype=float)
-    d = d[:, np.isfinite(d).all(0)]
+    d = d[:, np.isfinite(d).all(0)] if shared else d
+    n, total, squares = np.isfinite(d).sum(1), np.nansum(d, 1), np.nansum(d * d, 1)
     count, m = d.shape
-    if count < 3 or m < 2:
+    if (n > shared).sum() < 3:
         return np.nan
-    mean, trials, rows = d.mean(), d.mean(1, keepdims=True), d.mean(0)
-    of_rows = count * np.square(rows - mean).sum() / (m - 1)
-    left = np.square(d - trials - rows + mean).sum() / ((count - 1) * (m - 1))
-    of_trials = m * np.square(trials - mean).sum() / (count - 1)
-    variance = max(of_trials, left / 4) + max(of_rows - left, 0)
-    noise = _ROUNDING * np.abs(d).max()
-    if variance <= d.size * noise**2:
-        return 1.0 if abs(mean) <= noise else 0.0
-    freedom = (count - 1) * (variance / max(of_trials, 1e-6 * variance)) ** 2
-    return float(2 * stdtr(freedom, -abs(mean) / np.sqrt(variance / d.size)))
+    apart = squares > 0
+    if apart.sum() < 2:
+        return 1.0
+    n, total, squares = n[apart], total[apart], squares[apart]
+    spread = max((total / np.sqrt(squares)).var(ddof=1), 0.25)
+    own = variance = spread * (squares / n**2).sum()
+    if shared:
+        rows = d.mean(0) - d.mean()
+        left = np.square(d - d.mean(1, keepdims=True) - rows).sum() / ((count - 1) * (m - 1))
+        variance += count / m * max(count * np.square(rows).sum() / (m - 1) - left, 0)
+    freedom = (len(n) - 1) * (variance / own) ** 2
+    return float(2 * stdtr(freedom, -abs((total / n).sum()) / np.sqrt(variance)))
 
 
 def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,9 +141,9 @@ def significance(
     *,
     level: float = 0.05,
     higher_is_better: bool = True,
+    test: Callable[[ArrayLike, ArrayLike], float] = paired_t_test,
 ) -> list[Significance]:
-    """Test ours, ``[n]`` or ``[T, m]``, against each of the others; None is not tested."""
-    test = paired_t_test if np.ndim(ours) == 1 else crossed_t_test
+    """Test ours against each of the others, in pairs; None among them is not tested."""
     raw = [np.nan if one is None else test(ours, one) for one in others]
     sign = 1 if higher_is_better else -1
     found = []
