@@ -122,7 +122,7 @@ def main() -> None:
     asked = parser.parse_args()
     results: dict[str, Any] = {"comparisons": asked.count, "trials": 5}
     for design in asked.design or DESIGNS:
-        cases = {f"none: {case}": (asked.count, case, design) for case in NULLS}
+        cases: dict[str, Any] = {f"none: {case}": (asked.count, case, design) for case in NULLS}
         for rival in ("cce", "ga-after"):
             cases[f"log against {rival}"] = (asked.count // 4, "same", design, rival)
         for name, told in cases.items():
