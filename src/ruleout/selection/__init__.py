@@ -382,7 +382,7 @@ def search(
         how much, 300 bootstrap samples of the rows (or groups) tell: what is best there looks so
         much better there than in all rows. Models also differ by the rows they happened to see; a
         quarter of the share of rows for which those of few and of many folds predict differently
-        counts as the standard error of that (measured: benchmarks/coverage.py). A function is
+        counts as the standard error of that (measured: benchmarks/fit_coverage.py). A function is
         called as `progress` is.
     seed
         Of the split, the first weights and the batch order; trial t takes seed + t.

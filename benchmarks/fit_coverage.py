@@ -1,7 +1,7 @@
 """How often the 95 % interval that `fit` prints holds the truth, after its own choice.
 
-    python benchmarks/coverage.py [--record] [--runs 400] [--model linear,mlp] [--rows 200,1000]
-        [--error 0,0.05,0.1] [--device cuda] [--together 25] [--out coverage.jsonl]
+    python benchmarks/fit_coverage.py [--record] [--runs 400] [--model linear,mlp] [--rows 200,1000]
+        [--error 0,0.05,0.1] [--device cuda] [--together 25] [--out fit_coverage.jsonl]
 
 Each run draws rows of ten overlapping classes, sets by the released law of which a share is wrong,
 and 30 gold questions that measure this share (none where nothing is wrong). Then it does what
@@ -12,7 +12,7 @@ Runs are trials of one stack, `--together` at a time, which a GPU likes; every r
 the file `--out`, written as it is done, and runs that are in the file already are not made again.
 So a run that was cut off goes on, and files can be joined. On a GPU:
 
-    PYTHONPATH=src python benchmarks/coverage.py --device cuda --together 100 --out coverage.jsonl
+    PYTHONPATH=src python benchmarks/fit_coverage.py --device cuda --together 100 --out fit_coverage.jsonl
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--error", default="0,0.05,0.1")
     parser.add_argument("--device")
     parser.add_argument("--together", type=int, default=25)
-    parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("fit_coverage.jsonl"))
     told = parser.parse_args()
     rows, errors = (t.split(",") for t in (told.rows, told.error))
     results = {}
@@ -146,7 +146,7 @@ def main() -> None:
         results[name] = summary([one for one in own() if one["seed"] < told.runs])
         print(name, results[name], f"{time.perf_counter() - began:.0f} s", flush=True)
     if told.record:
-        record("coverage", "python benchmarks/coverage.py --record", results)
+        record("fit_coverage", "python benchmarks/fit_coverage.py --record", results)
 
 
 if __name__ == "__main__":
