@@ -120,7 +120,10 @@ def test_an_approach_may_be_an_object() -> None:
 
 
 def test_one_row_that_chooses_is_warned_of() -> None:
-    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, epochs=1, validation_fraction=0.1)
+    told = {"grid": {"learning_rate": [0.1, 0.01]}, "epochs": 1, "validation_fraction": 0.1}
+    wide = classifier(**told).fit(X[:2], SETS[:2]).criterion_  # whose interval says it
+    assert (wide.high or 0) - (wide.low or 0) > 0.5
+    clf = classifier(criterion="consistency", **told)
     with pytest.warns(UserWarning, match="a single row was held out") as seen:
         clf.fit(X[:2], SETS[:2])
     assert seen[0].filename == __file__
