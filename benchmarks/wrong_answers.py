@@ -1,6 +1,6 @@
 """Learning from wrong answers: their likelihood, against weights, and against trusting them all.
 
-    python benchmarks/wrong_answers.py [--record] [--seeds 4] [--data digits,texture]
+    python benchmarks/wrong_answers.py [--record] [--seeds 3] [--data digits,texture]
 
 Answers rule out sets drawn at random; a share of them holds the true class by mistake. About each
 row one to five people are asked. Three ways to learn from that, all with a linear model and the
@@ -62,7 +62,7 @@ def accuracies(name: str, error: float, answers: int, seed: int, **options: Any)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true")
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", default="digits,texture")
     asked = parser.parse_args()
     results: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli.fitted import QUICK, run, trained
+from wrong_answers import accuracies
 
 import ruleout as ro
 from ruleout.comparison.judging import look, plan
@@ -215,3 +216,11 @@ def test_people_without_sets_have_said_nothing(answers: Path, tmp_path: Path) ->
     result = run("fit", answers, "--label", "is", "--annotator", "who", "--out", tmp_path / "m")
     assert result.exit_code == 2
     assert "--annotator" in result.stderr
+
+
+@pytest.mark.slow
+def test_the_likelihood_beats_weights_and_trust() -> None:
+    """A small share of ``benchmarks/wrong_answers.py``: a fifth wrong, three answers a row."""
+    found = np.mean([accuracies("digits", 0.2, 3, seed, epochs=30) for seed in range(2)], 0)
+    nothing, weights, likelihood = found
+    assert likelihood > max(nothing, weights) + 0.01
