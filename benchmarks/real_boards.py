@@ -55,7 +55,10 @@ def partial(path: Path, folder: Path, seed: int) -> tuple[Path, Path, Path, list
     for name, rows in (("train", order[:cut]), ("test", order[cut:])):
         if x.shape[1] > 200:
             place = folder / f"{name}.npz"
-            told = {"x": x[rows].astype(np.float32), "candidates": some[rows].astype(np.uint8)}
+            told: dict[str, Any] = {
+                "x": x[rows].astype(np.float32),
+                "candidates": some[rows].astype(np.uint8),
+            }
             np.savez(place, **told, label=y[rows], classes=np.arange(some.shape[1]))
         else:
             place = folder / f"{name}.csv"

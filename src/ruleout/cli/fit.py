@@ -65,7 +65,7 @@ def fit(
     """Train a classifier from what each row is not, and write it to a folder.
 
     Settings are chosen on rows held out, from what was ruled out there: a tenth of the rows, or up
-    to 5,000 rows each row once, in five folds.
+    to 5,000 rows (1,000 where the model is not linear) each row once, in five folds.
 
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.

@@ -705,12 +705,13 @@ def _in_words(found: Forecast) -> str:
 
     >>> from ruleout.learning.planning import Curve, Forecast
     >>> _in_words(Forecast(0.9, 1234, 900, math.inf, 0.8, Curve(0.05, 2.0, 0.5)))
-    'takes about 1,200 questions (8 of 10: 900 or more).'
+    'takes about 1,200 questions (8 of 10 curves that fit as well: 900 or more).'
     """
     if math.isinf(found.questions):
         share = f"{100 * found.reachable:.0f} of 100 curves that fit as well reach it"
         return f"is beyond the curve; {share}. Another model or better features may help."
-    return f"takes about {_rounded(found.questions)} questions (8 of 10: {_span(found)})."
+    span = f"8 of 10 curves that fit as well: {_span(found)}"
+    return f"takes about {_rounded(found.questions)} questions ({span})."
 
 
 def _span(found: Forecast | Planned) -> str:

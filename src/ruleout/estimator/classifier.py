@@ -64,6 +64,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 _EPOCHS, _STEPS, _FEW_STEPS = 100, 2000, 500
 _FOLDS, _CUTS, _MANY = 5, 4, 5000  # of rows: parts, how often they are cut anew, up to how many
+_MANY_DEAR = 1000  # up to how many, where a model takes longer than a linear one
 
 
 class Judged(NamedTuple):
@@ -154,7 +155,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         a dictionary of lists, or a list of dictionaries, of ``learning_rate``, ``weight_decay``,
         ``batch_size``, options of the model (``model.hidden``) and of the loss. All are trained on
         most rows, the others choose one by `criterion` *from their sets alone*, and the choice is
-        trained on all rows. Up to 5,000 rows are cut into five folds that take turns to choose.
+        trained on all rows. Up to 5,000 rows, with models that are not linear 1,000, are cut into
+        five folds that take turns to choose.
     criterion
         ``"accuracy"``, ``"consistency"``, ``"risk"``, or what
         :func:`ruleout.criterion` returns.
@@ -162,8 +164,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ``"best"`` or ``"one-standard-error"``; see :func:`ruleout.selection.choose`.
     validation_fraction
         The share of rows held out to choose on; they count alike whatever their weight. None: up
-        to 5,000 rows every row once, in five folds; else a tenth, with ``grid="small"`` at least
-        1,000 rows.
+        to 5,000 rows (1,000 if the model is not linear) every row once, in five folds; else a
+        tenth, with ``grid="small"`` at least 1,000 rows.
     early_stopping, patience
         Also choose the number of epochs: a configuration stops after `patience` epochs without a
         better criterion on the rows held out, then the model is trained on all rows for as many
@@ -600,7 +602,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.grid is None and not self.early_stopping:
             return None
         share, rule = self.validation_fraction, self.rule
-        parts = _FOLDS if share is None and n <= _MANY else None
+        many = _MANY if self.model == "linear" else _MANY_DEAR
+        parts = _FOLDS if share is None and n <= many else None
         if share is None:
             share = max(0.1, 1000 / n) if self._small and parts is None else 0.1
         if not isinstance(share, (int, float)) or not 0 < share < 1:
