@@ -21,7 +21,7 @@ if __name__ == "__main__":
         model_options={"hidden": (50,)},
         approach="nn-after",
         grid={"learning_rate": [1e-2, 1e-3], "weight_decay": [0.0, 1e-2]},
-        epochs=60,
+        epochs=30,
         stack=2,
         checkpoint=folder / "run",
         checkpoint_seconds=0.0,
