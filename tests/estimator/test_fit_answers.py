@@ -30,6 +30,14 @@ REST = np.setdiff1d(np.arange(300), ROWS)
 ANSWERS = answered(ROWS)
 
 
+def test_where_so_much_is_wrong_that_no_accuracy_follows_the_likelihood_chooses() -> None:
+    x, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
+    said = ro.evidence(ro.draw(y, 3, 1), (6, 10))
+    clf = ro.RuleOutClassifier(approach="likelihood", grid="small", epochs=3, random_state=0)
+    judged = clf.fit(x, said).criterion_
+    assert (judged.name, judged.low) == ("likelihood", None)
+
+
 def test_it_is_the_engine_with_rates_on_the_rows_asked_about() -> None:
     clf = classifier(precision="float64").fit(X, ANSWERS)
     rows, sets, rates = ANSWERS.per_item()

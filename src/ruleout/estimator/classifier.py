@@ -336,6 +336,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         choosing = self._choosing(len(data.sets))
         if choosing:
             data = data._replace(groups=together(data.x, data.groups))
+            said, judge = data.evidence, choosing["criterion"]
+            if said is not None and judge == "accuracy" and not said.credit.weight.any():
+                choosing["criterion"] = "likelihood"  # so much is wrong that no accuracy follows
         if expect is not None:
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             times = 1.25 * max(1, (choosing.get("folds") or 0) - 1) if choosing else 1
@@ -344,7 +347,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options["callback"] = callback
         if choosing:
             choosing["refit_progress"] = _stage(tell, "training the choice on all rows")
-            if getattr(self.criterion, "name", self.criterion) == "accuracy":
+            if getattr(choosing["criterion"], "name", choosing["criterion"]) == "accuracy":
                 choosing["honest"] = _stage(tell, "judging the choice") or True
             options["progress"] = _stage(tell, f"searching {len(options['grid'])} configurations")
         else:

@@ -538,7 +538,9 @@ def _counting(judge: Criterion, trial: Trial) -> NDArray[np.float64]:
     """Return how much each row counts: by what it says, or alike where it says something."""
     if trial.evidence is None or judge.graded is None:
         return (trial.sets.sizes > 0).astype(float)
-    return np.asarray(trial.evidence.credit.weight.mean(1))
+    if judge.name == "accuracy":
+        return np.asarray(trial.evidence.credit.weight.mean(1))
+    return (np.ptp(trial.evidence.costs, axis=1) > 0).astype(float)
 
 
 def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
