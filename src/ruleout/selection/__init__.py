@@ -540,7 +540,7 @@ def _counting(judge: Criterion, trial: Trial) -> NDArray[np.float64]:
         return (trial.sets.sizes > 0).astype(float)
     if judge.name == "accuracy":
         return np.asarray(trial.evidence.credit.weight.mean(1))
-    return (np.ptp(trial.evidence.costs, axis=1) > 0).astype(float)
+    return np.asarray(np.ptp(trial.evidence.costs, axis=1) > 0, float)
 
 
 def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
