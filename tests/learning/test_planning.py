@@ -66,6 +66,7 @@ def test_equal_items_learn_or_test_together() -> None:
     assert abs(last.accuracy - 0.1) < 3 * last.error
 
 
+@pytest.mark.slow
 def test_wrong_answers_do_not_bend_the_curve() -> None:
     """One answer in ten is wrong, as gold questions tell; taken as right, accuracy seems low."""
     found, trusting = (
@@ -76,6 +77,7 @@ def test_wrong_answers_do_not_bend_the_curve() -> None:
     assert trusting.accuracy < clean.accuracy - 0.1
 
 
+@pytest.mark.slow
 def test_few_gold_questions_make_a_point_less_sure() -> None:
     few, many = (
         measure_curve(_review(150, wrong=0.1, tests=tests))[-1] for tests in ((3, 30), (300, 3000))
