@@ -63,6 +63,16 @@ def test_equal_rows_are_said_to_narrow_the_intervals(tmp_path: Path) -> None:
     assert wanted in found.stderr
 
 
+def test_rows_that_trained_the_model_are_named_as_such(tmp_path: Path) -> None:
+    model, data = trained()
+    own = run("evaluate", model, data, "--excluded", "not", "--ignore", "is")
+    assert "these rows also trained the model" in own.stderr
+    header, _, *lines = data.read_text().splitlines()
+    (tmp_path / "fewer.csv").write_text("\n".join([header, *lines]))
+    other = run("evaluate", model, tmp_path / "fewer.csv", "--excluded", "not", "--ignore", "is")
+    assert "also trained" not in other.stderr
+
+
 def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
     model, data = trained()
     header, *lines = data.read_text().splitlines()

@@ -104,7 +104,11 @@ def test_rows_that_judge_expect_mistakes_too() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "code", "say"),
-    [("often", 2, "0.05, or 3/30"), ("5/3", 1, "give (wrong, asked)"), ("1.5", 1, "from 0 to 1")],
+    [
+        ("often", 2, "0.05, or 3/30"),
+        ("5/3", 1, "give (wrong, asked)"),
+        ("1.5", 1, "rate is 1.5; give a rate from 0"),
+    ],
 )
 def test_a_rate_that_is_none(table: Path, tmp_path: Path, rate: str, code: int, say: str) -> None:
     ask = (*ASK[:-1], rate, *QUICK)

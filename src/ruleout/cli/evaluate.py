@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ruleout.estimator.scorers import Share
     from ruleout.learning import Review
 
+_TRAINED = "these {} also trained the model, so what they say of it is too good"
 _TESTED = 200_000  # rows, the first: more would show nothing new of how sets came about
 
 
@@ -65,6 +66,8 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             said = table.sets if table.evidence is None else table.evidence
             scores.setdefault("sets", SetScores()).add(probabilities, said)
             seen, raw = seen or Inspection(table.sets.classes), table.raw or table
+            if not rows and clf.trained_on(table.x, said):
+                tell([_TRAINED.format("rows")])
             if (own := slice(max(0, _TESTED - rows))).stop:
                 predicted = probabilities if raw is table else clf.predict_proba(raw.x)
                 assert raw.sets is not None  # as in what was made of them
@@ -118,7 +121,7 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
         seen.add(answers[0], items.table.x, predicted=probabilities.argmax(1))
         found["answers"] = _assumed(found["answers"], seen.findings().assumption(mistakes=mistakes))
         if clf.reading_.get("project") == items.table.reading.get("project"):
-            tell(["these answers also trained the model, so what they say of it is too good"])
+            tell([_TRAINED.format("answers")])
     if not found:
         raise ValueError(
             f"{data}: no item has an answer to a random set or a known class, which judging needs; "

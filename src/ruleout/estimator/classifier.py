@@ -701,12 +701,20 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if sets is not None and cross is not False:
             some = X if rows is None else _safe_indexing(X, rows)
             data = self._training_data(some, sets, sample_weight, groups=groups, **told)
-            seen = cross is not None or fingerprint(data.x, [data.sets]) == self.record_["data"]
+            seen = cross is not None or self._trained_by(data)
         logits = self._unseen(X, data, rows, progress) if seen else self._logits(X)
         said, before = _posterior(logits, self._cases(sets, likelihood, logits))
         best, places = said.max(-1)
         before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
         return Resolved(np.asarray(self.classes_[places.numpy()]), best.numpy(), before.numpy())
+
+    def trained_on(self, X: Any, y: Any) -> bool:
+        """Tell whether X and y are, to the bit, what :meth:`fit` was given without weights."""
+        check_is_fitted(self, "module_")
+        return self._trained_by(self._training_data(X, y, None, reset=False, part=True))
+
+    def _trained_by(self, data: TrainingData) -> bool:
+        return fingerprint(data.x, [data.sets]) == str(self.record_["data"])
 
     def _unseen(self, X: Any, data: TrainingData, rows: Any, progress: Progress | None) -> Tensor:
         """Return log probabilities ``[n, k]`` by models of its settings that did not see a row.

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.bits import chunks, count, unpack
 from ruleout.labels.errors import InputError
-from ruleout.labels.origins import Credit, Evidence, stay_credit, together
+from ruleout.labels.origins import Credit, Evidence, join_answers, stay_credit
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
 from ruleout.web.entities import Kind
 
@@ -119,7 +119,7 @@ def evidence(
     likely = log_likelihoods(log, rates, places)
     likely *= np.isin(places, heard(log, *kinds))[:, None]
     credit = stay_credit(sets, *_chances(log, rates, places, "yes" in (kinds or "yes")))
-    told = together(sets, likely, credit, at[log.item[places]], len(items))
+    told = join_answers(sets, likely, credit, at[log.item[places]], len(items))
     sets, likely, credit = _with_decisions(*told, log.decided[items])
 
     def at_error(rate: float) -> Evidence:
