@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,16 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "ruleout": ruleout.__version__,
     }
+
+
+def side_by_side(work: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], workers: int) -> Any:
+    """Call `work` with each job in so many processes; what it returns comes in their order."""
+    if workers <= 1:
+        yield from (work(*job) for job in jobs)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for done in [pool.submit(work, *job) for job in jobs]:
+            yield done.result()
 
 
 def record(name: str, command: str, results: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """How often a comparison marks a difference: where there is none, and where there is one.
 
-    python benchmarks/null_marks.py --record
+    python benchmarks/null_marks.py --record [--workers 8]
 
 Data are drawn anew for each comparison: Gaussian blobs, linear models. Where there is no
 difference, either LOG competes with itself under other seeds (*seeds*), or LOG on one half of the
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from common import record
+from common import record, side_by_side
 from numpy.typing import NDArray
 
 import ruleout as ro
@@ -108,28 +108,43 @@ def marks(
     return [bool(with_marks(pair, method, ["log"])[0][1].mark) for pair in pairs]
 
 
+def parts(count: int, first: int = 0) -> list[range]:
+    """Cut so many seeds into those that train together."""
+    return [
+        range(first + low, first + min(low + TOGETHER, count)) for low in range(0, count, TOGETHER)
+    ]
+
+
 def share(count: int, *told: Any) -> float:
     """Return how many of so many comparisons are marked."""
-    parts = [range(low, min(low + TOGETHER, count)) for low in range(0, count, TOGETHER)]
-    return float(np.mean([one for part in parts for one in marks(part, *told)]))
+    return float(np.mean([one for part in parts(count) for one in marks(part, *told)]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=400, help="null comparisons of each design")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--design", choices=DESIGNS, action="append", help="default: all")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
-    results: dict[str, Any] = {"comparisons": asked.count, "trials": 5}
+    cases: dict[str, tuple[Any, ...]] = {}
     for design in asked.design or DESIGNS:
-        cases: dict[str, Any] = {f"none: {case}": (asked.count, case, design) for case in NULLS}
+        cases |= {f"{design}, none: {case}": (asked.count, case, design) for case in NULLS}
         for rival in ("cce", "ga-after"):
-            cases[f"log against {rival}"] = (asked.count // 4, "same", design, rival)
-        for name, told in cases.items():
-            results[f"{design}, {name}"] = found = share(*told)
-            print(f"{design + ', ' + name:36}{found:g}", flush=True)
+            cases[f"{design}, log against {rival}"] = (asked.count // 4, "same", design, rival)
+    each = [(name, part) for name, told in cases.items() for part in parts(told[0], asked.first)]
+    jobs = ((part, *cases[name][1:]) for name, part in each)
+    found: dict[str, list[bool]] = {}
+    for (name, _), marked in zip(each, side_by_side(marks, jobs, asked.workers), strict=True):
+        found.setdefault(name, []).extend(marked)
+        if len(found[name]) == cases[name][0]:
+            print(f"{name:36}{np.mean(found[name]):g}", flush=True)
+    results: dict[str, Any] = {"comparisons": asked.count, "trials": 5}
+    results |= {name: float(np.mean(marked)) for name, marked in found.items()}
     if asked.record:
-        record("null_marks", "python benchmarks/null_marks.py --record", results)
+        told = f"--count {asked.count} --first {asked.first} --record"
+        record("null_marks", f"python benchmarks/null_marks.py {told}", results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Learning from wrong answers: their likelihood, against weights, and against trusting them all.
 
-    python benchmarks/wrong_answers.py [--record] [--seeds 3] [--data digits,texture]
+    python benchmarks/wrong_answers.py [--record] [--seeds 3] [--data digits,texture] [--workers 8]
 
 Answers rule out sets drawn at random; a share of them holds the true class by mistake. About each
 row one to five people are asked. Three ways to learn from that, all with a linear model and the
@@ -19,10 +19,11 @@ the standard error over seeds.
 from __future__ import annotations
 
 import argparse
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
-from common import record
+from common import record, side_by_side
 
 import ruleout as ro
 from ruleout.labels import LabelSets
@@ -64,22 +65,26 @@ def main() -> None:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--data", default="digits,texture")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
+    cases = list(product(asked.data.split(","), ERRORS, ANSWERS))
+    seeds = range(asked.first, asked.first + asked.seeds)
+    jobs = ((*case, seed) for case in cases for seed in seeds)
+    found = side_by_side(accuracies, jobs, asked.workers)
     results: dict[str, Any] = {}
-    for name in asked.data.split(","):
-        for error in ERRORS:
-            for answers in ANSWERS:
-                each = [accuracies(name, error, answers, seed) for seed in range(asked.seeds)]
-                table = 100 * np.array(each)
-                told: dict[str, Any] = dict(zip(WAYS, table.mean(0).round(2).tolist(), strict=True))
-                for way, other in zip(WAYS[:2], table.T[:2], strict=True):
-                    gain = table[:, 2] - other
-                    spread = gain.std(ddof=1) / np.sqrt(len(gain))
-                    told[f"gain over {way}"] = [round(gain.mean(), 2), round(spread, 2)]
-                results[f"{name}, {100 * error:g} % wrong, {answers} answer(s)"] = told
-                print(name, error, answers, told, flush=True)
+    for name, error, answers in cases:
+        table = 100 * np.array(list(islice(found, asked.seeds)))
+        told: dict[str, Any] = dict(zip(WAYS, table.mean(0).round(2).tolist(), strict=True))
+        for way, other in zip(WAYS[:2], table.T[:2], strict=True):
+            gain = table[:, 2] - other
+            spread = gain.std(ddof=1) / np.sqrt(len(gain))
+            told[f"gain over {way}"] = [round(gain.mean(), 2), round(spread, 2)]
+        results[f"{name}, {100 * error:g} % wrong, {answers} answer(s)"] = told
+        print(name, error, answers, told, flush=True)
     if asked.record:
-        record("wrong_answers", "python benchmarks/wrong_answers.py --record", results)
+        given = f"--seeds {asked.seeds} --first {asked.first} --data {asked.data} --record"
+        record("wrong_answers", f"python benchmarks/wrong_answers.py {given}", results)
 
 
 if __name__ == "__main__":
