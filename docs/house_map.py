@@ -12,7 +12,6 @@ from pathlib import Path
 PAGE = Path(__file__).parent / "house.md"
 ROOT = Path(__file__).parent.parent / "src" / "ruleout"
 START, END = "<!-- map: written by docs/house_map.py -->", "<!-- end of map -->"
-_HIDDEN = ("migrations",)  # steps of the database, one file each
 
 
 def rooms() -> list[Path]:
@@ -31,7 +30,7 @@ def first_line(file: Path) -> str:
 def _rows(room: Path) -> Iterator[str]:
     for file in sorted(room.rglob("*.py")):
         place = file.relative_to(room)
-        if place.name != "__init__.py" and not set(place.parts) & set(_HIDDEN):
+        if place.name != "__init__.py":
             yield f"| `{place}` | {first_line(file)} |"
 
 

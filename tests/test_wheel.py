@@ -51,7 +51,6 @@ def test_the_page_of_a_report_ships() -> None:
         "web/pages/team.html",
         "web/static/label.js",
         "web/static/style.css",
-        "web/migrations/step_0004.py",
         "web/migrations/step_0004.sql",
         "learning/study.csv",
         "training/fused_adam.cu",

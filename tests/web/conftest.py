@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
 from web.made import Make, make_items
 from web.servers import MEMORY, QUICK, Server, install, programs, server
 
-from ruleout.web import Item, Settings, Store, database
+from ruleout.web import Item, Settings, Store
 
 #: Whose tests run on PostgreSQL in the default tier: locks, batches, plans, old schemas.
 ON_BOTH = (
@@ -31,35 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         on = getattr(getattr(item, "callspec", None), "params", {}).get("url")
         if on == "postgresql" and item.path.stem not in ON_BOTH:
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def migrate_once() -> Iterator[None]:
-    """Run the migrations once for each kind of database; then say again what they said."""
-    climb, known = database.climb, dict[str, list[tuple[str, Any]]]()
-
-    def again(connection: Connection, to: str = "head") -> None:
-        kind = connection.dialect.name
-        if to != "head" or database.revision(connection) is not None:
-            climb(connection, to)
-        elif kind in known:
-            for statement, given in known[kind]:
-                connection.exec_driver_sql(statement, given)
-        else:
-            said: list[tuple[str, Any]] = []
-
-            def listen(_c: object, _k: object, sql: str, given: Any, *_: object) -> None:
-                if not sql.startswith(("SELECT", "PRAGMA")):
-                    said.append((sql, given))
-
-            event.listen(connection, "before_cursor_execute", listen)
-            climb(connection, to)
-            event.remove(connection, "before_cursor_execute", listen)
-            known[kind] = said
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "climb", again)
-        yield
 
 
 def _server(folder: Path | None, **options: str) -> Iterator[Server]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 #: Packages of the extra ``label``.
-_EXTRA = {"alembic", "argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
+_EXTRA = {"argon2", "pydantic", "sqlalchemy", "starlette", "uvicorn"}
 _REMEDIES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",

@@ -17,11 +17,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
-from alembic import op
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
@@ -237,6 +232,14 @@ def one_by_one(error: Exception) -> bool:
 #: Holds the revision; its name tells our databases from others.
 TABLE = "ruleout_revision"
 
+#: Booleans as SQLAlchemy asks for them: an index is used where a question has its very words.
+_WORDS = {
+    "sqlite": {"serial": "INTEGER NOT NULL", "needed": "needed = 1", "test": "test = 1",
+               "further": "needed = 0"},
+    "postgresql": {"serial": "SERIAL NOT NULL", "needed": "needed", "test": "test",
+                   "further": "NOT needed"},
+}  # fmt: skip
+
 
 def make(database: Database, connection: Connection) -> None:
     database.alone(connection)
@@ -252,65 +255,43 @@ def make(database: Database, connection: Connection) -> None:
 
 def upgrade(database: Database, connection: Connection) -> None:
     """Bring the tables up to date; refuse a database that is newer, or not a project."""
-    if _current(database, connection) == _scripts().get_current_head():
-        return
-    database.alone(connection)
-    if _current(database, connection) != _scripts().get_current_head():
+    found = revision(connection)
+    if found is None:
+        problem = f"{database.name} is not a labelling project"
+        raise StoreError(problem, "make one with `ruleout label init`")
+    if found not in _steps():
+        problem = f"{database.name} was made by a newer ruleout (revision {found[:20]})"
+        raise StoreError(problem, "update ruleout")
+    if found != max(_steps()):
+        database.alone(connection)
         climb(connection)
 
 
 def revision(connection: Connection) -> str | None:
     """Return the revision of the tables; None where there are none of ours."""
-    context = MigrationContext.configure(connection, opts={"version_table": TABLE})
-    return context.get_current_revision()
+    if not inspect(connection).has_table(TABLE):
+        return None
+    return connection.exec_driver_sql(f"SELECT version_num FROM {TABLE}").scalar()
 
 
-def _current(database: Database, connection: Connection) -> str:
-    found = revision(connection)
-    if found is None:
-        problem = f"{database.name} is not a labelling project"
-        raise StoreError(problem, "make one with `ruleout label init`")
-    if found not in {script.revision for script in _scripts().walk_revisions()}:
-        problem = f"{database.name} was made by a newer ruleout (revision {found[:20]})"
-        raise StoreError(problem, "update ruleout")
-    return found
+def climb(connection: Connection, to: str = "9999") -> None:
+    """Run the steps that are missing in the words of the database; some are for one alone.
 
-
-def _scripts() -> ScriptDirectory:
-    config = Config()
-    folder = str(Path(__file__).parent / "migrations").replace("%", "%%")
-    config.set_main_option("path_separator", "newline")
-    config.set_main_option("script_location", folder)
-    config.set_main_option("version_locations", folder)
-    return ScriptDirectory.from_config(config)
-
-
-def run_step(name: str) -> None:
-    """Run the statements of a migration, in the words of the database; some are for one alone.
-
-    A migration adds what is new; nothing that was written changes.
+    A step adds what is new; nothing that was written changes.
     """
-    connection, file = op.get_bind(), Path(__file__).parent / "migrations" / f"step_{name}.sql"
-    own, secret = connection.dialect.name, secrets.randbits(63)
-    for statement in file.read_text().split(";\n"):
-        only = statement.partition("\n")[0].partition("-- only ")[2]
-        if statement and (not only or only.startswith(own)):
-            connection.exec_driver_sql(statement.format(secret=secret, **_WORDS[own]))
+    own, secret, done = connection.dialect.name, secrets.randbits(63), revision(connection)
+    if done is None:
+        connection.exec_driver_sql(f"CREATE TABLE {TABLE} (version_num TEXT NOT NULL PRIMARY KEY)")
+        connection.exec_driver_sql(f"INSERT INTO {TABLE} VALUES ('')")
+    for step, file in _steps().items():
+        if (done or "") < step <= to:
+            for statement in file.read_text().split(";\n"):
+                only = statement.partition("\n")[0].partition("-- only ")[2]
+                if statement and (not only or only.startswith(own)):
+                    connection.exec_driver_sql(statement.format(secret=secret, **_WORDS[own]))
+            connection.exec_driver_sql(f"UPDATE {TABLE} SET version_num = '{step}'")
 
 
-#: Booleans as SQLAlchemy asks for them: an index is used where a question has its very words.
-_WORDS = {
-    "sqlite": {"serial": "INTEGER NOT NULL", "needed": "needed = 1", "test": "test = 1",
-               "further": "needed = 0"},
-    "postgresql": {"serial": "SERIAL NOT NULL", "needed": "needed", "test": "test",
-                   "further": "NOT needed"},
-}  # fmt: skip
-
-
-def climb(connection: Connection, to: str = "head") -> None:
-    """Run the missing steps in the transaction of `connection`, as alembic's own command does."""
-    scripts = _scripts()
-    steps = {"fn": lambda found, _: scripts._upgrade_revs(to, found)}
-    with EnvironmentContext(Config(), scripts, **steps) as environment:
-        environment.configure(connection=connection, version_table=TABLE)
-        environment.run_migrations()
+def _steps() -> dict[str, Path]:
+    files = (Path(__file__).parent / "migrations").glob("step_*.sql")
+    return {file.stem.removeprefix("step_"): file for file in sorted(files)}

@@ -1,3 +1,4 @@
+-- The first schema: settings, people, items, questions, answers, slots.
 CREATE TABLE project (
   id {serial} PRIMARY KEY, settings TEXT NOT NULL, created BIGINT NOT NULL,
   CONSTRAINT ck_project_one CHECK (id = 1)

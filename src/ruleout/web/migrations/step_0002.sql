@@ -1,3 +1,4 @@
+-- Accounts: passwords, invites, sessions; and rounds that hold imported answers.
 ALTER TABLE users ADD COLUMN password TEXT;
 CREATE TABLE invites (
   token TEXT NOT NULL PRIMARY KEY, "user" INTEGER NOT NULL REFERENCES users (id),

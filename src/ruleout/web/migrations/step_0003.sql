@@ -1,3 +1,4 @@
+-- Numbers that tell nothing: a secret, and the order in which items were given; who did what.
 ALTER TABLE project ADD COLUMN secret BIGINT;
 UPDATE project SET secret = {secret};
 ALTER TABLE items ADD COLUMN position INTEGER;

@@ -1,3 +1,4 @@
+-- Projects that grow: a count of changes; what leads decide; tokens for programs.
 ALTER TABLE project ADD COLUMN revision INTEGER;
 UPDATE project SET revision = 0;
 ALTER TABLE sessions ADD COLUMN name TEXT;
