@@ -139,6 +139,33 @@ def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accurac
     assert held >= 0.92 * 400
 
 
+def test_with_gold_questions_the_interval_is_a_profile_over_the_rate() -> None:
+    """In plain loops: each accuracy that is near enough at some rate that is near enough."""
+    random, k, n, wrong, asked, more = np.random.default_rng(4), 5, 80, 2, 30, 0.03
+    y = random.integers(k, size=n)
+    predicted = np.where(random.random(n) < 0.7, y, (y + 1) % k)
+    sets = Uniform("released", 0.08).draw(y, k, random)
+    inside = []
+    for rate in np.linspace(0.002, 0.3, 150):
+        top = bottom = right = missed = both = 0.0
+        for row, c in enumerate(predicted):
+            a, b = 1 - rate, 1 - (int(sets.sizes[row]) - rate) / (k - 1)
+            if a > b + 1e-9:
+                v1, v0 = a * (1 - a) / (a - b) ** 2, b * (1 - b) / (a - b) ** 2
+                weight = 1 / (0.5 * v1 + 0.5 * v0 + 0.25)
+                top += weight * ((not sets.excluded[row, c]) - b) / (a - b)
+                bottom += weight
+                right, missed = right + weight**2 * v1, missed + weight**2 * v0
+                both += weight**2
+        for t in np.linspace(0, 1, 201):
+            spread = (t * right + (1 - t) * missed + t * (1 - t) * both) / bottom**2
+            far = (wrong - asked * rate) ** 2 / (asked * rate * (1 - rate))
+            if far + (top / bottom - t) ** 2 / (spread + more**2) <= 1.96**2:
+                inside.append(t)
+    found: Any = evidence(sets, (wrong, asked)).judge(predicted, spread=more)
+    np.testing.assert_allclose(found[1:], [min(inside), max(inside)], atol=0.006)
+
+
 def test_no_number_where_the_sets_may_say_nothing() -> None:
     sets = Uniform(1).draw([0] * 50, 10, 0)
     assert evidence(sets, (3, 30)).judge(np.zeros(50, int)) is None

@@ -221,10 +221,16 @@ class Interval(NamedTuple):
         return self._replace(estimate=float(np.clip(self.estimate, self.low, self.high)))
 
 
-_Z = 1.959963984540054  # of the normal distribution: 95 % lie within
+_FAR_OFF = 1.959963984540054**2  # of the normal distribution: 95 % lie within 1.96 errors
 
 
-def judge(credit: Credit, times: Any = None, groups: Any = None) -> Interval:
+def judge(
+    credit: Credit,
+    times: Any = None,
+    groups: Any = None,
+    spread: float = 0.0,
+    most: float = _FAR_OFF,
+) -> Interval:
     r"""Estimate the accuracy from what predictions earned, with Wilson's interval made general.
 
     With weights :math:`\omega` the estimate is :math:`m = \sum \omega v / \sum \omega`. If the
@@ -235,6 +241,7 @@ def judge(credit: Credit, times: Any = None, groups: Any = None) -> Interval:
 
     `times`, ``[n]``, is how often each row occurs. Where rows come in `groups` (numbers, ``[n]``),
     the variance is multiplied by how much more sums over groups vary than rows alone would.
+    `spread` is a standard error that comes on top; `most` is the square of 1.96.
     """
     value, right, wrong = credit
     if not len(value):
@@ -251,12 +258,13 @@ def judge(credit: Credit, times: Any = None, groups: Any = None) -> Interval:
     m, square = float((times * weight) @ value), times * weight**2
     if groups is not None:
         square = square * _design_effect(weight * (value - m), weight, np.asarray(groups)[says])
-    return _score(m, square @ wrong, square @ (right - wrong + 1), square.sum())
+    level = square @ wrong + spread**2
+    return _score(m, level, square @ (right - wrong + 1), square.sum(), most)
 
 
-def _score(m: float, level: float, slope: float, bend: float) -> Interval:
-    """Return all t with (m - t)² at most 1.96² (level + slope t - bend t²), inside 0 and 1."""
-    a, b, c = 1 + _Z**2 * bend, 2 * m + _Z**2 * slope, m**2 - _Z**2 * level
+def _score(m: float, level: float, slope: float, bend: float, most: float = _FAR_OFF) -> Interval:
+    """Return all t with (m - t)² at most `most` (level + slope t - bend t²), inside 0 and 1."""
+    a, b, c = 1 + most * bend, 2 * m + most * slope, m**2 - most * level
     root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
     ends = ((b + sign * root) / (2 * a) for sign in (-1, 1))
     return Interval(m, *(float(np.clip(end, 0, 1)) for end in ends))
@@ -271,18 +279,6 @@ def _design_effect(off: Array, weight: Array, groups: NDArray[np.intp]) -> float
 def wilson(hits: float, n: float) -> Interval:
     """Return a share with Wilson's interval."""
     return _score(hits / n, 0, 1 / n, 1 / n)
-
-
-def widened(here: Interval, *ends: Interval) -> Interval:
-    """Join an interval at an error rate with those at the ends of what the rate may be.
-
-    The uncertainty of the rate joins that of the rows: distances from the estimate to their ends
-    add up in squares (MOVER; Zou and Donner 2008).
-    """
-    m, every = here.estimate, [one.estimate for one in (here, *ends)]
-    low = m - np.hypot(m - here.low, m - min(every))
-    high = m + np.hypot(here.high - m, max(every) - m)
-    return Interval(m, max(float(low), 0.0), min(float(high), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,35 +344,53 @@ class Evidence:
         """``[n, k]``: how much less likely each class is than the likeliest."""
         return np.asarray(np.minimum(-self.likelihood, _FAR))
 
-    @property
-    def at_rates(self) -> list[Evidence]:
-        """Itself; then, where gold questions measured the error rate, as at its interval's ends."""
-        if self.gold is None or self.at_error is None:
-            return [self]
-        return [self, *(self.at_error(rate) for rate in wilson(*self.gold)[1:])]
+    def at_rates(self) -> Iterator[tuple[float, Evidence]]:
+        """Yield itself; then, where gold questions measured the error rate, as at all it may be.
+
+        Before each is how many standard errors, squared, it is off: from 0 to 1.96².
+        """
+        yield 0.0, self
+        if self.gold is not None and self.at_error is not None:
+            wrong, asked = self.gold
+            _, low, high = wilson(wrong, asked)
+            for rate in np.linspace(max(low, 1e-6), min(high, 1 - 1e-6), _STEPS):
+                off = (wrong - asked * rate) ** 2 / (asked * rate * (1 - rate))
+                yield min(float(off), _FAR_OFF), self.at_error(float(rate))
 
     def judge(
-        self, predicted: NDArray[np.intp], shift: float = 0.0, groups: Any = None
+        self,
+        predicted: NDArray[np.intp],
+        shift: float = 0.0,
+        groups: Any = None,
+        spread: float = 0.0,
     ) -> Interval | None:
         """Estimate the accuracy of predictions (positions among the classes) with an interval.
 
-        `shift` is added to the estimate first. True labels, if there are enough, correct what sets
-        say, however these came about: see :func:`judge_with_labels`. None where a rate of errors
-        that cannot be excluded would leave nothing to be learnt from the sets.
+        `shift` is added to the estimate first; `spread` is a standard error that comes on top. An
+        error rate that gold questions measured may be another: the interval holds every accuracy
+        that is within 1.96 standard errors at some rate, squares of the distances of the accuracy
+        and of the rate added up (a profile of the likelihood over the rate). True labels, if there
+        are enough, correct what sets say, however these came about: see :func:`judge_with_labels`.
+        None where a rate that cannot be excluded would leave nothing to be learnt from the sets.
         """
         if self.truth is not None and self.unaided is not None and self.corrected:
             value, right, _ = self.unaided.of(predicted)
             hits = np.where(self.truth < 0, np.nan, predicted == self.truth)
-            return judge_with_labels(np.where(np.isfinite(right), value, np.nan), hits, shift)
-        earned = (one.credit.of(predicted) for one in self.at_rates)
-        try:
-            return widened(
-                *(judge(one._replace(value=one.value + shift), groups=groups) for one in earned)
-            )
-        except LabelError:
-            return None
+            said = np.where(np.isfinite(right), value, np.nan)
+            return judge_with_labels(said, hits, shift, spread)
+        found = []
+        for off, one in self.at_rates():
+            earned = one.credit.of(predicted)
+            earned = earned._replace(value=earned.value + shift)
+            try:
+                found.append(judge(earned, None, groups, spread, _FAR_OFF - off))
+            except LabelError:
+                return None
+        _, low, high = zip(*found, strict=True)
+        return Interval(found[0].estimate, min(low), max(high))
 
 
+_STEPS = 15  # from the lowest to the highest rate that gold questions allow
 _RATES = np.array([0.002, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.22, 0.28, 0.35])
 _FAR = 1e4  # a class that is this much less likely is impossible
 
@@ -515,7 +529,9 @@ def join_answers(
     return LabelSets(out, sets.classes, unlabelled=True), joined, Credit(*whole)
 
 
-def judge_with_labels(value: Array, hits: Array, shift: float = 0.0) -> Interval:
+def judge_with_labels(
+    value: Array, hits: Array, shift: float = 0.0, spread: float = 0.0
+) -> Interval:
     r"""Estimate the accuracy from some true labels, and from what predictions earned everywhere.
 
     `value` is the credit of each row, NaN where nothing was said; `hits` is 1 where a prediction is
@@ -528,18 +544,19 @@ def judge_with_labels(value: Array, hits: Array, shift: float = 0.0) -> Interval
     L being the rows with a label. Where sets tell much, the interval is narrower than that of the
     labels alone (a tenth to a seventh in simulations); where they tell nothing, :math:`\lambda` is
     near 0. It is 0, too, with fewer than ten right or ten wrong predictions, which say too little.
-    The interval is of Wilson's kind; `shift` is added to the estimate before.
+    The interval is of Wilson's kind; `shift` is added to the estimate before, and the standard
+    error `spread` comes on top.
     """
     known, said = ~np.isnan(hits), ~np.isnan(value)
     h, both, rest = hits[known], known & said, said & ~known
     m, n = len(h), int(rest.sum())
     if not m:
         raise LabelError("no row has a true label", "give some")
-    level = 0.0
+    level = spread**2
     if both.sum() == m and n > 1 and min(h.sum(), m - h.sum()) >= 10:
         here, there = value[both], value[rest]
-        spread, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
-        weight = float(np.clip(cov / max((1 + m / n) * spread, 1e-300), 0, 1))
+        own, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
+        weight = float(np.clip(cov / max((1 + m / n) * own, 1e-300), 0, 1))
         shift += weight * float(there.mean() - here.mean())
-        level = (weight**2 * spread - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
+        level += (weight**2 * own - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
     return _score(float(h.mean() + shift), level, 1 / m, 1 / m).proper

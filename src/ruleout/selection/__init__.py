@@ -15,7 +15,7 @@ from torch import Tensor
 from ruleout import losses
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.origins import Evidence, Interval, widened
+from ruleout.labels.origins import Evidence, Interval
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
@@ -458,11 +458,9 @@ def _honest(
             groups = np.unique(groups, return_inverse=True)[1]
         predicted, said = each[:, each[0] >= 0], held.said
         shift = _optimism(said, predicted, groups, int(trial.seed or 0))
-        number = said.judge(finer.get(t, predicted[own]), -shift, groups)
-        if number is not None and t in finer:
-            far = 1.96 * _DIFFER * float(np.mean(finer[t] != predicted[own]))
-            ends = (number._replace(estimate=number.estimate + end) for end in (-far, far))
-            number = widened(number, *ends)
+        unseen = finer.get(t, predicted[own])
+        spread = _DIFFER * float(np.mean(unseen != predicted[own]))
+        number = said.judge(unseen, -shift, groups, spread)
         numbers.append(number and number.proper)
     return numbers
 
