@@ -24,6 +24,7 @@ from ruleout.report import (
 )
 from ruleout.report.charts import heat
 from ruleout.report.curves import end_of, last_of, thinned
+from ruleout.report.number_format import signed, value
 from ruleout.report.page import view
 from ruleout.report.svg import fill
 from ruleout.report.table_views import cell_view, score_csv, score_view
@@ -33,8 +34,6 @@ from ruleout.report.table_writers import (
     legend,
     one_line,
     remarks,
-    signed,
-    value,
 )
 
 NAN = float("nan")
@@ -206,22 +205,22 @@ def test_a_remark_names_three_cells_at_most() -> None:
 def test_the_shade_is_the_distance_from_the_paper(cell: TableCell, kind: str) -> None:
     beside = TableCell(0.5, paper_mean=0.5)
     view = cell_view(CellTable("", ["a", "b"], [TableRow("", "LOG", [cell, beside])]), "p1", {})
-    assert view["rows"][0]["cells"][0]["kind"] == kind
+    assert view["rows"][0][0]["kind"] == kind
 
 
 def test_a_cell_says_how_it_compares_with_the_paper() -> None:
     cell = TableCell(0.93, 0.03, paper_mean=0.9, paper_std=0.04, verdict="agrees")
     view = cell_view(CellTable("", ["MNIST"], [TableRow("", "LOG", [cell])]), "p1", {})
     told = "grees with the paper: +3.00 points, 0.6 combined standard deviations"
-    details = view["rows"][0]["cells"][0]
+    details = view["rows"][0][0]
     assert details["said"] == f"LOG, MNIST: 93.00 ± 3.00; a{told}"
-    assert details["details"]["verdict"] == f"A{told}."
+    assert details["verdict"] == f"A{told}."
     assert view["total"] == "1 cell: 1 agrees with the paper."
 
 
 def test_scores_are_ordered_with_the_best_first() -> None:
     view = score_view(ScoreTable("", [Score("log", 0.934), Score("exp", 0.95)]), {})
-    found = [(row["score"].name, row["best"]) for row in view["rows"]]
+    found = [(row.name, best) for row, best in zip(view["rows"], view["best"], strict=True)]
     assert found == [("exp", True), ("log", False)]
 
 

@@ -32,8 +32,8 @@ from ruleout.report import (
     Section,
     write,
 )
-from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points
-from ruleout.report.table_writers import Table, value
+from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points, value
+from ruleout.report.table_writers import Table
 
 if TYPE_CHECKING:
     import pandas

@@ -1,6 +1,6 @@
 """How numbers, shares, durations and p-values are spelt everywhere; an unknown one is a dash."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeGuard
 
@@ -33,6 +33,18 @@ def percent(value: object, digits: int = 1) -> str:
 def points(value: object, digits: int = 2) -> str:
     """Show a share in percent without the sign, for columns that carry it."""
     return _signed(f"{100 * float(value):.{digits}f}") if known(value) else MISSING
+
+
+def value(mean: object, std: object, show: Callable[[object], str] = points) -> str:
+    """Show a mean with its standard deviation, in percent unless told otherwise."""
+    shown = show(mean)
+    return shown if shown == MISSING or not known(std) else f"{shown} ± {show(std)}"
+
+
+def signed(difference: float | None) -> str:
+    """Show a difference of shares in percentage points, with its sign."""
+    shown = points(difference)
+    return f"+{shown}" if shown.strip("0.") and shown[0] not in f"−{MISSING}" else shown
 
 
 def number(value: object) -> str:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ruleout.report import number_format
-from ruleout.report.number_format import compact, count, known, labels, number
+from ruleout.report.number_format import known, labels
 
 NARROW = 300.0  # pixels of a plot on a phone: what texts must fit into
 STRETCH = 1000  # units across a stretched plot
@@ -187,15 +187,16 @@ def _templates(folder: str) -> Environment:
     folders = dict.fromkeys([folder, "report/templates"])
     made = Environment(
         loader=ChoiceLoader([PackageLoader("ruleout", one) for one in folders]),
-        autoescape=True,
+        autoescape=lambda name: not str(name).endswith(".tex"),
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else clean(short(value)),
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.globals |= {"NARROW": NARROW, "STRETCH": STRETCH, "spared": spared, "thin": thin}
-    made.filters |= {"clip": clip, "place": percent, "compact": compact, "number": number}
-    made.filters |= {"count": count, "percent": number_format.percent, "gutter": gutter}
+    spelt = ("compact", "count", "number", "percent", "points", "signed", "text")
+    made.filters |= {name: getattr(number_format, name) for name in spelt}
+    made.filters |= {"clip": clip, "place": percent, "gutter": gutter}
     made.tests["known"] = known
     return made
 

@@ -6,7 +6,7 @@ a comparison lay themselves out as one.
 
 import csv as csv_files
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
@@ -14,7 +14,7 @@ from textwrap import wrap
 from typing import NamedTuple, TypeAlias
 from unicodedata import category, east_asian_width
 
-from ruleout.report.number_format import MISSING, known, points
+from ruleout.report.number_format import known, points, signed, value
 from ruleout.report.parts import CellTable, TableCell
 from ruleout.report.svg import clean, fill
 
@@ -79,13 +79,12 @@ class Table:
         places = range(len(self.heads))
         signed = [any(isinstance(row[place], Cell) for row in self.rows) for place in places]
         yield [f"{h}    " if s else h for h, s in zip(self.heads, signed, strict=True)]
-        double = any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
         for row in self._shown():
             yield [
                 f"{one.text} {'*' * one.bold + one.mark:<3}" if sign else one.text
                 for one, sign in zip(row, signed, strict=True)
             ]
-            if double:
+            if self._double:
                 yield [one.beneath for one in row]
 
     def _aligned(self, line: list[str], widths: list[int]) -> str:
@@ -126,60 +125,41 @@ class Table:
         It is shrunk only if it is wider than the page.
         """
         title = self.title + "." * (self.title[-1:] not in ("", ".", "!", "?"))
-        caption = " ".join(escape_latex(each) for each in (title, self.legend) if each)
-        label = re.sub("[^A-Za-z0-9:.-]+", "-", self.name).strip("-") or "table"
-        columns = "l" * self.names + "r" * (len(self.heads) - self.names)
-        lines = (line for group in self._groups() for line in self._latex_group(*group))
-        body = "".join(f"{line}\n" for line in lines)
-        notes = "".join(
-            f"\\par\\smallskip{{\\footnotesize {escape_latex(line)}}}\n"
-            for note in self.notes
-            for line in note.splitlines()
-        )
-        return rf"""% needs \usepackage{{booktabs,multirow,graphicx}}
-\begin{{table*}}[t]
-\centering
-\caption{{{caption}}}
-\label{{{label}}}
-\vspace{{4pt}}
-\resizebox{{\ifdim\width>\textwidth\textwidth\else\width\fi}}{{!}}{{%
-\begin{{tabular}}{{{columns}}}
-\toprule
-{self._latex_head()} \\
-{body}\bottomrule
-\end{{tabular}}}}
-{notes}\end{{table*}}
-"""
-
-    def _latex_head(self) -> str:
         names = [escape_latex(head) for head in self.heads[: self.names]]
         if self.grouped:
             names = [rf"\multicolumn{{{self.names}}}{{l}}{{{names[-1].capitalize()}}}"]
-        heads = self.heads[self.names :]
-        return " & ".join(
-            [*names, *(rf"\multicolumn{{1}}{{c}}{{{escape_latex(head)}}}" for head in heads)]
-        )
+        told = {
+            "caption": " ".join(escape_latex(each) for each in (title, self.legend) if each),
+            "label": re.sub("[^A-Za-z0-9:.-]+", "-", self.name).strip("-") or "table",
+            "columns": "l" * self.names + "r" * (len(self.heads) - self.names),
+            "names": names,
+            "heads": [escape_latex(head) for head in self.heads[self.names :]],
+            "groups": [self._latex_group(*group) for group in self._groups()],
+            "notes": [escape_latex(line) for note in self.notes for line in note.splitlines()],
+        }
+        return f"{fill('table.tex', **told)}\n"
 
-    def _latex_group(self, name: str, rows: Sequence[Sequence[Value]]) -> Iterator[str]:
-        """Yield the lines of a group; its name spans them all."""
-        yield r"\midrule"
-        double = any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
+    def _latex_group(self, name: str, rows: Sequence[Sequence[Value]]) -> list[str]:
+        """Return the lines of a group; its name spans them all."""
         lines = []
         for row in rows:
             cells = row[1:] if self.grouped else row
             first = " & ".join(map(_latex, cells))
-            lines.append(rf"{first} \\[-2pt]" if double else rf"{first} \\")
-            if double:
-                under = " & ".join(_latex_beneath(one) for one in cells).strip()
-                lines.append(rf"{under} \\[1pt]")
+            if self._double:
+                under = " & ".join(map(_latex_beneath, cells)).strip()
+                lines += [rf"{first} \\[-2pt]", rf"{under} \\[1pt]"]
+            else:
+                lines.append(rf"{first} \\")
         if not self.grouped:
-            yield from lines
-            return
+            return lines
         head = escape_latex(name)
         if len(lines) > 1 and head:
             head = rf"\multirow{{{len(lines)}}}{{*}}{{{head}}}"
-        for place, line in enumerate(lines):
-            yield f"{'' if place else head} & {line}".lstrip()
+        return [f"{head} & {lines[0]}".lstrip(), *(f"& {line}" for line in lines[1:])]
+
+    @property
+    def _double(self) -> bool:
+        return any(isinstance(one, Cell) and one.beneath for row in self.rows for one in row)
 
 
 def one_line(name: object) -> str:
@@ -386,18 +366,6 @@ def _clipped(name: str) -> str:
     while _columns(line) > _NAME:
         line = f"{line.rstrip('…')[:-1]}…"
     return line
-
-
-def value(mean: object, std: object, show: Callable[[object], str] = points) -> str:
-    """Show a mean with its standard deviation, in percent unless told otherwise."""
-    shown = show(mean)
-    return shown if shown == MISSING or not known(std) else f"{shown} ± {show(std)}"
-
-
-def signed(difference: float | None) -> str:
-    """Show a difference of shares in percentage points, with its sign."""
-    shown = points(difference)
-    return f"+{shown}" if shown.strip("0.") and shown[0] not in f"−{MISSING}" else shown
 
 
 def legend(table: CellTable, *, bold: str = "Bold") -> dict[str, str]:
