@@ -249,12 +249,7 @@ def _latex_beneath(value: Value) -> str:
 
 def text(table: CellTable) -> str:
     """Lay a table out for a terminal; the paper's number and the difference stand beneath ours."""
-    heads = ["", "", *map(_clipped, table.columns)]
-    rows: list[list[Value]] = [
-        [_clipped(row.group), _clipped(row.label), *(_cell(table, one, True) for one in row.cells)]
-        for row in table.rows
-    ]
-    return _laid(table, heads, rows, bold="*").text()
+    return _laid(table, short=True).text()
 
 
 def markdown(table: CellTable) -> str:
@@ -272,7 +267,7 @@ def markdown(table: CellTable) -> str:
     Accuracy in percent: mean ± standard deviation of the trials. Bold: the best of its column.
     <BLANKLINE>
     """
-    return _whole(table).markdown()
+    return _laid(table).markdown()
 
 
 def latex(table: CellTable) -> str:
@@ -287,7 +282,7 @@ def latex(table: CellTable) -> str:
     >>> "92.58$\\pm$0.09$\\bullet$" in latex(CellTable("Linear", ["MNIST"], [row]))
     True
     """
-    return _whole(table).latex()
+    return _laid(table).latex()
 
 
 _HEADS = (
@@ -328,37 +323,34 @@ def _fields(cell: TableCell) -> list[Value]:
     ]
 
 
-def _whole(table: CellTable) -> Table:
-    rows: list[list[Value]] = [
-        [one_line(row.group), one_line(row.label), *(_cell(table, one) for one in row.cells)]
-        for row in table.rows
-    ]
-    return _laid(table, ["family", "approach", *table.columns], rows)
-
-
-def _laid(
-    table: CellTable, heads: list[str], rows: list[list[Value]], *, bold: str = "Bold"
-) -> Table:
-    told = " ".join(legend(table, bold=bold).values())
+def _laid(table: CellTable, *, short: bool = False) -> Table:
+    """Lay a table out; in short for a terminal, with names clipped and a star for bold."""
+    spelt = _clipped if short else one_line
+    heads = ["", ""] if short else ["family", "approach"]
     return Table(
-        heads, rows, one_line(table.title), told, remarks(table), 2, grouped=True, name=table.name
+        heads + [_clipped(head) if short else head for head in table.columns],
+        [
+            [spelt(row.group), spelt(row.label), *(_cell(table, one, short) for one in row.cells)]
+            for row in table.rows
+        ],
+        one_line(table.title),
+        " ".join(legend(table, bold="*" if short else "Bold").values()),
+        remarks(table),
+        names=2,
+        grouped=True,
+        name=table.name,
     )
 
 
-def _cell(table: CellTable, cell: TableCell, short: bool = False) -> Cell:
-    mark = cell.mark + (HOLM if cell.holm else "")
-    return Cell(value(cell.mean, cell.std), cell.best, mark, _paper(table, cell, short))
-
-
-def _paper(table: CellTable, cell: TableCell, short: bool) -> str:
-    if not table.beside_paper or not known(cell.paper_mean):
-        return ""
-    arrow = _ARROWS[cell.verdict]
-    if short:
-        apart = "" if cell.difference is None else f" {signed(cell.difference)}"
-        return f"paper {points(cell.paper_mean)}{apart} {arrow:<3}"
-    apart = "" if cell.difference is None else f" ({signed(cell.difference)}{arrow})"
-    return f"{value(cell.paper_mean, cell.paper_std)}{apart}"
+def _cell(table: CellTable, cell: TableCell, short: bool) -> Cell:
+    beneath, arrow = "", _ARROWS[cell.verdict]
+    if table.beside_paper and known(cell.paper_mean):
+        apart = "" if cell.difference is None else signed(cell.difference)
+        if short:
+            beneath = f"paper {' '.join(filter(None, [points(cell.paper_mean), apart]))} {arrow:<3}"
+        else:
+            beneath = value(cell.paper_mean, cell.paper_std) + (apart and f" ({apart}{arrow})")
+    return Cell(value(cell.mean, cell.std), cell.best, cell.mark + HOLM * bool(cell.holm), beneath)
 
 
 def _clipped(name: str) -> str:
