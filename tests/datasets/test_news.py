@@ -7,7 +7,6 @@ import json
 import lzma
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from ruleout.datasets import DataError, data_formats, load
-from ruleout.datasets.data_formats import Recipe, read_documents
+from ruleout.datasets.data_formats import Documents, cached_features, read_documents
 
 if TYPE_CHECKING:
     from datasets.conftest import Serve, TinyNews
@@ -31,10 +30,10 @@ class Counter:
     def __init__(self) -> None:
         self.count = 0
 
-    def make(self, texts: Sequence[str], recipe: Recipe) -> NDArray[np.float32]:
+    def make(self, texts: list[str], dimensions: int) -> NDArray[np.float32]:
         """Return rows that show the first text."""
         self.count += 1
-        return np.full((len(texts), recipe.dimensions), len(texts[0]), np.float32)
+        return np.full((len(texts), dimensions), len(texts[0]), np.float32)
 
 
 @pytest.fixture
@@ -144,10 +143,10 @@ def test_features_are_those_of_an_exact_svd() -> None:
 
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in rng.integers(0, 9, 12)) for _ in range(60)]
-    rows = data_formats.make_features(texts, Recipe(dimensions=3))
+    rows = data_formats.make_features(texts, 3)
     u, s, _ = np.linalg.svd(TfidfVectorizer().fit_transform(texts).toarray(), full_matrices=False)
     assert np.allclose(np.abs(rows), np.abs(u[:, :3] * s[:3]), atol=1e-4)
-    assert np.array_equal(rows, data_formats.make_features(texts, Recipe(dimensions=3)))
+    assert np.array_equal(rows, data_formats.make_features(texts, 3))
 
 
 def test_features_are_made_once(news: TinyNews, tmp_path: Path, made: Counter) -> None:
@@ -171,7 +170,27 @@ def test_another_text_recipe_or_version_makes_them_again(
     assert made.count == 3
     load("20newsgroups", tmp_path)
     assert made.count == 3
-    assert Recipe(2).key("") != Recipe(2, seed=1).key("") != Recipe(2, iterations=7).key("")
+    for name in ("seed", "iterations", "method"):
+        before = made.count
+        monkeypatch.setitem(data_formats.RECIPE, name, 7)
+        load("20newsgroups", tmp_path)
+        assert made.count == before + 1
+
+
+def test_a_cache_is_known_by_all_it_was_made_of(
+    news: TinyNews, tmp_path: Path, made: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Word for word: caches of before are still found."""
+    monkeypatch.setattr(data_formats, "version", lambda _: "1.7.2")
+    kept = news.put(tmp_path).with_name(KEPT)
+    load("20newsgroups", tmp_path)
+    assert made.count == 1
+    sha256 = read_documents(news.put(tmp_path), news.entry).sha256
+    key = (
+        f'{{"dimensions": 2, "documents": "{sha256}", "iterations": 5, '
+        '"method": "tf-idf, randomised SVD in float32", "scikit-learn": "1.7.2", "seed": 0}'
+    )
+    assert json.dumps(key)[1:-1].encode() in kept.read_bytes()
 
 
 def test_a_damaged_cache_is_made_again(news: TinyNews, tmp_path: Path, made: Counter) -> None:
@@ -245,19 +264,16 @@ def test_a_folder_that_cannot_be_written_is_no_error(
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-def test_reading_features_loads_neither_torch_nor_scikit_learn(
-    news: TinyNews, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("made")
+def test_reading_features_loads_neither_torch_nor_scikit_learn(tmp_path: Path) -> None:
     """The rows of a cache are had in a moment."""
-    file = news.put(tmp_path)
-    rows = np.ones((6, 2), np.float32)
-    recipe = Recipe(dimensions=2)
-    data_formats._write(file.with_name(KEPT), recipe.key("abc"), rows)
+    documents = Documents(["a"] * 6, [], "abc")
+    cached_features(documents, 2, tmp_path)
     code = f"""
 import sys
 from pathlib import Path
-from ruleout.datasets.data_formats import Recipe, cached_features
-x = cached_features([""] * 6, "abc", Recipe(dimensions=2), Path({str(file.parent)!r}))
+from ruleout.datasets.data_formats import Documents, cached_features
+x = cached_features(Documents({documents.texts}, [], "abc"), 2, Path({str(tmp_path)!r}))
 print(x.sum(), sorted({{"torch", "sklearn", "scipy"}} & set(sys.modules)))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "12.0 []"

@@ -9,30 +9,15 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ruleout.datasets.dataset import DataError
+from ruleout.datasets.dataset import DataError, reporting
 from ruleout.labels.errors import brief
 
 _PIECE = 1 << 20  # bytes unpacked at a time, at most
 _PACKED = 1 << 16  # bytes read at a time, where they are packed
 _XZ_MEMORY = 1 << 27  # what xz may take for its dictionary
-
-
-@contextmanager
-def located(file: Path) -> Iterator[None]:
-    """Put the name of the file into errors that lack it, and turn the system's into DataError."""
-    try:
-        yield
-    except DataError as error:
-        error.file = error.file or file
-        raise
-    except OSError as error:
-        raise DataError(
-            f"the file cannot be read ({error.strerror})", "check its permissions", file=file
-        ) from None
 
 
 def check_sum(expected: str | None, *parts: bytes | bytearray | memoryview) -> None:
@@ -139,7 +124,7 @@ def read_tar(
     an archive that stops before its end, which :mod:`tarfile` would not notice. Beyond the limits
     nothing is unpacked.
     """
-    with located(file), open(file, "rb") as stream:
+    with reporting(file), open(file, "rb") as stream:
         tape, seen = _Tape(Content(stream), limits.total), set[str]()
         for count, member in enumerate(tape.members(limits.member)):
             if count == limits.members:

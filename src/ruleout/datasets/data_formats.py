@@ -14,9 +14,8 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -24,9 +23,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.archives import Content, Limits, check_sum, located, read_tar
+from ruleout.datasets.archives import Content, Limits, check_sum, read_tar
 from ruleout.datasets.data_files import DataFile
-from ruleout.datasets.dataset import DataError, Dataset
+from ruleout.datasets.dataset import DataError, Dataset, reporting
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import brief
@@ -137,7 +136,7 @@ def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> N
     A file is two zero bytes, a type, the number of dimensions, each size as a big-endian 32-bit
     number, then the values. `sha256` is of the content, header included; None checks nothing.
     """
-    with located(file), open(file, "rb") as stream:
+    with reporting(file), open(file, "rb") as stream:
         content = Content(stream)
         if content.start not in (b"\x1f\x8b", b"\0\0", b"\0"):
             raise DataError(f"the file starts with {content.start!r}: it is neither gzip nor idx")
@@ -229,9 +228,9 @@ class CifarSet(Entry):
         size = max(batch.shape[0] * batch.shape[1] for batch in self.batches)
         limits = Limits(members=100, member=size, total=(len(wanted) + 1) * size + (1 << 20))
         found: dict[str, Records] = {}
-        with located(file):
+        with reporting(file):
             for name, data in read_tar(file, limits, wanted.__contains__):
-                with located(file / name):
+                with reporting(file / name):
                     found[name] = _records(data, wanted[name], len(self.classes))
             for name in wanted:
                 if name not in found:
@@ -242,7 +241,7 @@ class CifarSet(Entry):
 def read_batch(file: Path, entry: DataFile, k: int) -> Records:
     """Read one file of records, ``[n, 1 + values]``, and no byte more than they take."""
     expected = entry.shape[0] * entry.shape[1]
-    with located(file), open(file, "rb") as stream:
+    with reporting(file), open(file, "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         if size != expected:
             raise DataError(f"the file has {size:,} bytes instead of {expected:,}")
@@ -297,9 +296,7 @@ class TableSet(Entry):
         return self._made(name, (x, y), x.shape[1:])
 
 
-class _Row(NamedTuple):
-    line: int  # counted from 1, as editors do
-    cells: list[str]
+_Row: TypeAlias = tuple[int, list[str]]  # its line, counted from 1 as editors do, and its cells
 
 
 def read_delimited(file: Path, entry: TableSet) -> Rows:
@@ -307,11 +304,11 @@ def read_delimited(file: Path, entry: TableSet) -> Rows:
 
     Blank lines and KEEL's header, whose lines start with ``@``, are left out.
     """
-    with located(file):
+    with reporting(file):
         rows = _rows(_text(file, entry.file.most), entry)
         y = _labels(rows, entry)
         x = _numbers(rows, entry)
-        text = "".join(",".join(row.cells) + "\n" for row in rows)
+        text = "".join(",".join(cells) + "\n" for _, cells in rows)
         check_sum(entry.file.sha256 or None, text.encode())
     return x.astype(np.float32), y
 
@@ -362,28 +359,27 @@ def _rows(text: str, entry: TableSet) -> list[_Row]:
         if len(cells) != columns:
             problem = f"the row has {len(cells)} cells instead of {columns}"
             raise DataError(problem, row=len(rows), line=number)
-        rows.append(_Row(number, [cell.strip() for cell in cells]))
+        rows.append((number, [cell.strip() for cell in cells]))
     return rows
 
 
 def _labels(rows: list[_Row], entry: TableSet) -> NDArray[np.int64]:
     if not entry.labelled:
-        each = len(rows) // len(entry.classes)
-        return np.repeat(np.arange(len(entry.classes)), each)
+        return np.repeat(np.arange(len(entry.classes)), len(rows) // len(entry.classes))
     place = {str(name): number for number, name in enumerate(entry.classes)}
-    for number, row in enumerate(rows):
-        if row.cells[-1] not in place:
-            problem = f"{brief(row.cells[-1])} is not one of the classes {', '.join(place)}"
-            raise DataError(problem, row=number, line=row.line, column=len(row.cells) - 1)
-    return np.array([place[row.cells[-1]] for row in rows], np.int64)
+    for row, (line, cells) in enumerate(rows):
+        if cells[-1] not in place:
+            problem = f"{brief(cells[-1])} is not one of the classes {', '.join(place)}"
+            raise DataError(problem, row=row, line=line, column=len(cells) - 1)
+    return np.array([place[cells[-1]] for _, cells in rows], np.int64)
 
 
 def _numbers(rows: list[_Row], entry: TableSet) -> NDArray[np.float64]:
     """Return the features, with the mean of the known values where one is missing."""
     x = np.empty((len(rows), entry.features))
-    for number, row in enumerate(rows):
-        for place, cell in enumerate(row.cells[entry.first : entry.first + entry.features]):
-            column = entry.first + place
+    for row, (line, cells) in enumerate(rows):
+        for column in range(entry.first, entry.first + entry.features):
+            cell = cells[column]
             try:
                 unknown = column == entry.missing and cell == "?"
                 value = np.nan if unknown else float(cell)
@@ -391,8 +387,8 @@ def _numbers(rows: list[_Row], entry: TableSet) -> NDArray[np.float64]:
                     raise ValueError  # Python reads 1_0 as 10
             except ValueError:
                 problem = f"{brief(cell)} is not a finite number"
-                raise DataError(problem, row=number, line=row.line, column=column) from None
-            x[number, place] = value
+                raise DataError(problem, row=row, line=line, column=column) from None
+            x[row, column - entry.first] = value
     if entry.missing is not None:
         known = x[:, entry.missing - entry.first]
         missing = np.isnan(known)
@@ -420,9 +416,8 @@ class NewsSet(Entry):
     features = property(lambda self: self.dimensions)
 
     def load(self, name: str, root: Path) -> Dataset:
-        documents, recipe = self._documents(root), Recipe(self.dimensions)
-        folder = root / self.archive.folder
-        x = cached_features(documents.texts, documents.sha256, recipe, folder)
+        documents = self._documents(root)
+        x = cached_features(documents, self.dimensions, root / self.archive.folder)
         y = np.array([self.classes.index(label) for label in documents.labels], np.int64)
         source = f"{self.source}; {len(x):,} documents of sha256 {documents.sha256[:12]}…."
         return replace(self._made(name, (x, y), x.shape[1:]), source=source)
@@ -449,7 +444,7 @@ def read_documents(file: Path, entry: NewsSet) -> Documents:
     documents each part has, in which classes.
     """
     found: dict[tuple[str, ...], bytes] = {}
-    with located(file):
+    with reporting(file):
         for name, content in read_tar(file, _LIMITS):
             path = tuple(name.split("/"))
             if len(path) != 3 or path[0] not in entry.parts or path[1] not in entry.classes:
@@ -469,53 +464,43 @@ def read_documents(file: Path, entry: NewsSet) -> Documents:
     return Documents(texts, [path[1] for path in paths], sha256.hexdigest())
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How features are made: scikit-learn's TfidfVectorizer as it comes, then TruncatedSVD."""
-
-    dimensions: int
-    iterations: int = 5
-    seed: int = 0
-    method: str = "tf-idf, randomised SVD in float32"  # to be changed with the code below
-
-    @property
-    def file(self) -> str:
-        return f"tfidf-svd-{self.dimensions}.safetensors"
-
-    def key(self, documents: str) -> str:
-        """Say in one line what features depend on; `documents` is the sha256 of the texts."""
-        parts = asdict(self) | {"documents": documents, "scikit-learn": version("scikit-learn")}
-        return json.dumps(parts, sort_keys=True)
+#: How features are made: scikit-learn's TfidfVectorizer as it comes, then TruncatedSVD.
+RECIPE = {"iterations": 5, "seed": 0, "method": "tf-idf, randomised SVD in float32"}
 
 
-def make_features(texts: Sequence[str], recipe: Recipe) -> NDArray[np.float32]:
+def make_features(texts: list[str], dimensions: int) -> NDArray[np.float32]:
     """Make features, float32 ``[n, dimensions]``, fitted on all texts."""
     from sklearn.decomposition import TruncatedSVD  # late: it takes a second
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     counts = TfidfVectorizer().fit_transform(texts)
-    svd = TruncatedSVD(recipe.dimensions, n_iter=recipe.iterations, random_state=recipe.seed)
-    rows: NDArray[Any] = svd.fit_transform(counts.astype(np.float32))  # half the time and memory
+    told = {"n_iter": RECIPE["iterations"], "random_state": RECIPE["seed"]}
+    rows: NDArray[Any] = TruncatedSVD(dimensions, **told).fit_transform(
+        counts.astype(np.float32)  # half the time and memory
+    )
     return np.ascontiguousarray(rows, dtype=np.float32)
 
 
-def cached_features(
-    texts: Sequence[str], documents: str, recipe: Recipe, folder: Path
-) -> NDArray[np.float32]:
+def cached_features(documents: Documents, dimensions: int, folder: Path) -> NDArray[np.float32]:
     """Return the features kept in a folder if they are whole and of these texts, else make them.
 
     Where the folder cannot be written to, they are made each time.
     """
-    file, key = folder / recipe.file, recipe.key(documents)
-    rows = _read(file, key, (len(texts), recipe.dimensions))
+    made_of = {"documents": documents.sha256, "scikit-learn": version("scikit-learn")}
+    key = json.dumps(RECIPE | made_of | {"dimensions": dimensions}, sort_keys=True)
+    file = folder / f"tfidf-svd-{dimensions}.safetensors"
+    rows = _kept(file, key, (len(documents.texts), dimensions))
     if rows is None:
-        rows = make_features(texts, recipe)
-        with suppress(OSError):
-            _write(file, key, rows)
+        rows = make_features(documents.texts, dimensions)
+        from safetensors.numpy import save
+
+        packed = save({"rows": rows}, metadata={"key": key, "sha256": _sum(rows)})
+        with suppress(OSError), atomic_write(file) as out:
+            out.write(packed)
     return rows
 
 
-def _read(file: Path, key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+def _kept(file: Path, key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
     """Return what is kept, None unless it is exactly what was written for this key."""
     try:
         if file.stat().st_size > 4 * shape[0] * shape[1] + (1 << 16):
@@ -524,21 +509,11 @@ def _read(file: Path, key: str, shape: tuple[int, int]) -> NDArray[np.float32] |
 
         with safe_open(file, framework="numpy") as stored:
             about = stored.metadata() or {}
-            if about.get("key") != key:
-                return None
             rows: NDArray[Any] = stored.get_tensor("rows")
     except Exception:  # damaged in any way: it is made again
         return None
-    whole = rows.shape == shape and rows.dtype == np.float32 and about.get("sha256") == _sum(rows)
-    return rows if whole else None
-
-
-def _write(file: Path, key: str, rows: NDArray[np.float32]) -> None:
-    from safetensors.numpy import save
-
-    packed = save({"rows": rows}, metadata={"key": key, "sha256": _sum(rows)})
-    with atomic_write(file) as out:
-        out.write(packed)
+    same = about.get("key") == key and about.get("sha256") == _sum(rows)
+    return rows if same and rows.shape == shape and rows.dtype == np.float32 else None
 
 
 def _sum(rows: NDArray[Any]) -> str:

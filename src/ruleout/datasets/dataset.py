@@ -1,6 +1,9 @@
-"""What every loader returns."""
+"""What every loader returns, and how errors name its file."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +11,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import InputError
+from ruleout.labels.row_files import naming
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -59,3 +63,14 @@ class DataError(InputError):
         self, problem: str, remedy: str = "delete it and load again", **where: Any
     ) -> None:
         super().__init__(problem, remedy, **where)
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Name the file in errors, and put what the system says into a sentence."""
+    try:
+        with naming(path):
+            yield
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror or error})"
+        raise DataError(problem, "check its permissions", file=path) from None

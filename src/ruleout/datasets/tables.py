@@ -13,7 +13,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.dataset import DataError
+from ruleout.datasets.dataset import DataError, reporting
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import bits
 from ruleout.labels.atomic import atomic_write
@@ -38,7 +38,6 @@ from ruleout.labels.row_files import (
     find_column,
     lines_of,
     names_in,
-    naming,
     suffix_of,
 )
 from ruleout.labels.sets import LabelSets
@@ -473,17 +472,6 @@ def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table
             yield read_archive(path, ask)
         else:
             yield from _Reader(path, ask, wide).tables()
-
-
-@contextmanager
-def reporting(path: Path) -> Iterator[None]:
-    """Name the file in errors, and put what the system says into a sentence."""
-    try:
-        with naming(path):
-            yield
-    except OSError as error:
-        problem = f"the file cannot be read ({error.strerror or error})"
-        raise DataError(problem, "check its permissions", file=path) from None
 
 
 def sha256_of(path: Path) -> str:
