@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import ruleout as ro
 from ruleout.cli.check import check
-from ruleout.cli.common import friendly, parse_classes, parse_names, parse_size
+from ruleout.cli.common import friendly, parse_classes, parse_names, parse_rate, parse_size
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(check)
@@ -155,6 +155,10 @@ def test_options_are_parsed(tmp_path: Path) -> None:
     names.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match=r"names\.txt: this is not UTF-8 text"):
         parse_classes(str(names))
+    assert (parse_rate("0.05"), parse_rate("3/30")) == (0.05, (3, 30))
+    for text in ("often", "3/x", "1/2/3"):
+        with pytest.raises(typer.BadParameter, match="is not a rate"):
+            parse_rate(text)
     assert (parse_size(None), parse_size("28"), parse_size("28×32")) == (None, (28, 28), (28, 32))
     for text in ("x", "1x2x3", "-1", "4x"):
         with pytest.raises(typer.BadParameter):

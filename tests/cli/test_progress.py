@@ -22,10 +22,10 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_terminal_gets_a_bar_with_the_time_left(screen: io.StringIO, whole: bool) -> None:
-    with watching(whole=whole) as watch:
-        watch("log", 1, 4)
-        watch("exp", 2, 4)
-        watch.say("half of it [is] done")
+    with watching(whole=whole) as (show, say):
+        show("log", 1, 4)
+        show("exp", 2, 4)
+        say("half of it [is] done")
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert "exp" in text
     assert "50 %" in text
@@ -34,15 +34,15 @@ def test_a_terminal_gets_a_bar_with_the_time_left(screen: io.StringIO, whole: bo
 
 
 def test_elsewhere_each_stage_of_the_whole_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(lambda stage, done, _: f"{done} {stage}", whole=True) as watch:
+    with watching(lambda stage, done, _: f"{done} {stage}", whole=True) as (show, _):
         for done, stage in ((0, "log"), (0.4, "log"), (0.5, "exp"), (0.9, "exp")):
-            watch(stage, done, 1)
+            show(stage, done, 1)
     assert capsys.readouterr() == ("", "0 log\n0.5 exp\n")
 
 
 def test_elsewhere_each_quarter_of_a_stage_gets_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(lambda stage, done, total: f"{stage} {done}/{total}") as watch:
+    with watching(lambda stage, done, total: f"{stage} {done}/{total}") as (show, _):
         for done in range(1, 9):
-            watch("choosing", done, 8)
+            show("choosing", done, 8)
     lines = [f"choosing {done}/8" for done in (1, 2, 4, 6, 8)]
     assert capsys.readouterr().err.splitlines() == lines

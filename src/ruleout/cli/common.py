@@ -170,20 +170,12 @@ def scaling(table: Table, asked: bool | None) -> bool:
 
 
 def parse_names(values: Sequence[str]) -> list[str]:
-    """Split options that may be repeated, or hold several names with commas.
-
-    >>> parse_names(["age,weight", '"a,b"'])
-    ['age', 'weight', 'a,b']
-    """
+    """Split options that may be repeated, or hold several names with commas."""
     return [name for row in csv.reader(values) for name in row]
 
 
 def parse_classes(text: str | None) -> int | list[str] | None:
-    """Read ``10``, ``cat,dog``, ``cat|dog``, or the name of a file with one name per line.
-
-    >>> parse_classes("10"), parse_classes("cat,dog")
-    (10, ['cat', 'dog'])
-    """
+    """Read ``10``, ``cat,dog``, ``cat|dog``, or the name of a file with one name per line."""
     if text is None:
         return None
     if text.isascii() and text.isdigit():
@@ -202,11 +194,7 @@ def parse_classes(text: str | None) -> int | list[str] | None:
 
 
 def parse_size(text: str | None) -> tuple[int, int] | None:
-    """Read ``28x32`` or ``28``.
-
-    >>> parse_size("28x32"), parse_size("28")
-    ((28, 32), (28, 28))
-    """
+    """Read ``28x32`` or ``28``."""
     if text is None:
         return None
     parts = text.lower().replace("×", "x").split("x")
@@ -216,11 +204,7 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
 
 
 def parse_rate(text: str) -> float | tuple[int, int]:
-    """Read ``0.05``, or ``3/30``: how many of how many were wrong.
-
-    >>> parse_rate("0.05"), parse_rate("3/30")
-    (0.05, (3, 30))
-    """
+    """Read ``0.05``, or ``3/30``: how many of how many were wrong."""
     try:
         wrong, slash, asked = text.partition("/")
         return (int(wrong), int(asked)) if slash else float(text)
@@ -273,24 +257,15 @@ def expecting(device: str) -> Callable[[float], None]:
 Progress: TypeAlias = Callable[[str, float, float], None]
 
 
-class Watch:
-    """What a command calls with a stage, how much of it is done, and how much there is."""
-
-    def __init__(self, show: Progress, say: Callable[[str], None]) -> None:
-        self._show, self.say = show, say
-
-    def __call__(self, stage: str, done: float, total: float) -> None:
-        self._show(stage, done, total)
-
-
 @contextmanager
 def watching(
     line: Callable[[str, float, float], str] | None = None, *, whole: bool = False
-) -> Iterator[Watch]:
+) -> Iterator[tuple[Progress, Callable[[str], None]]]:
     """Show progress, one bar for each stage, or a single one where all count towards the `whole`.
 
-    `line` writes what is printed where there is no terminal: for each stage of the whole, or for
-    each quarter of a stage.
+    Yield what is called with a stage, how much of it is done and how much there is, and what prints
+    a line. `line` writes what is printed where there is no terminal: for each stage of the whole,
+    or for each quarter of a stage.
     """
     from rich.console import Console
 
@@ -308,7 +283,7 @@ def watching(
                 say(line(stage, done, total))
             seen.add(key)
 
-        yield Watch(tell, say)
+        yield tell, say
         return
     from rich import progress as rich
 
@@ -323,7 +298,7 @@ def watching(
                 tasks[key] = bar.add_task(stage)
             bar.update(tasks[key], completed=done, total=total, description=stage)
 
-        yield Watch(show, say)
+        yield show, say
 
 
 Command: TypeAlias = Callable[..., None]

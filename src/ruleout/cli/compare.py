@@ -142,8 +142,8 @@ def _print(found: Comparison, table: Table, out: Path) -> None:
 @contextmanager
 def overall() -> Iterator[Progress]:
     """Show how far a comparison is: one bar, or a line whenever the next approach begins."""
-    with watching(lambda name, done, _: f"{100 * done:3.0f} %  {name}", whole=True) as watch:
-        yield lambda done, name: watch(name, done, 1.0)
+    with watching(lambda name, done, _: f"{100 * done:3.0f} %  {name}", whole=True) as (show, _):
+        yield lambda done, name: show(name, done, 1.0)
 
 
 def show(console: Console, found: Comparison) -> None:

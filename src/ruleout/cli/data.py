@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ruleout.cli.common import friendly, show_rows
-
-if TYPE_CHECKING:
-    from ruleout.datasets.registry import Stock
 
 data = typer.Typer(
     help="List well-known data sets, and download them.",
@@ -28,7 +25,9 @@ def show() -> None:
     rows = []
     for one in survey():
         count = " + ".join(f"{part:,}" for part in one.rows if part)
-        rows.append([one.name, count, f"{one.features:,}", one.classes, _here(one), one.where])
+        some = f"{len(one.files)} of {one.wanted} files" if one.files else "no"
+        here = "yes" if one.present else some
+        rows.append([one.name, count, f"{one.features:,}", one.classes, here, one.where])
     show_rows(("name", *numbers, "here", "where"), rows, right=numbers)
     typer.echo(f"\nThe data folder is {data_root()}")
 
@@ -43,41 +42,23 @@ def fetch(
 
     The folder is $RULEOUT_DATA, else ruleout in your cache folder.
     """
+    from ruleout.datasets import fetch as get
+    from ruleout.datasets import names as every
+    from ruleout.datasets.registry import find
+
+    with friendly():  # before anything is downloaded
+        for name in names:
+            if name != "all":
+                find(name)
     failed = False
-    for name in _known(names):
+    for name in dict.fromkeys(every() if "all" in names else names):
         try:
-            _fetch(name)
+            with friendly():
+                one = get(name)
+                count = f"{len(one.files)} file{'s' if len(one.files) > 1 else ''}"
+                told = one.where if one.folder is None else f"{count} in {one.folder}, checked"
+                typer.echo(f"{name}: {told}")
         except typer.Exit as end:  # its sentence is printed; the others may still succeed
             failed |= end.exit_code != 0
     if failed:
         raise typer.Exit(1)
-
-
-@friendly()
-def _known(names: list[str]) -> list[str]:
-    """Return each name once, before anything is downloaded."""
-    from ruleout.datasets import names as every
-    from ruleout.datasets.registry import find
-
-    for name in names:
-        if name != "all":
-            find(name)
-    return list(dict.fromkeys(every() if "all" in names else names))
-
-
-@friendly()
-def _fetch(name: str) -> None:
-    from ruleout.datasets import fetch as get
-
-    one = get(name)
-    if one.folder is None:
-        typer.echo(f"{name}: {one.where}")
-    else:
-        count = f"{len(one.files)} file{'s' if len(one.files) > 1 else ''}"
-        typer.echo(f"{name}: {count} in {one.folder}, checked")
-
-
-def _here(one: Stock) -> str:
-    if one.files and not one.present:
-        return f"{len(one.files)} of {one.wanted} files"
-    return "yes" if one.present else "no"

@@ -20,42 +20,29 @@ if TYPE_CHECKING:
 @friendly()
 @Source.from_options(*options.LEARNING, "error_rate", "how")
 def fit(
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to write.")],
+    out: Annotated[Path, "MODEL", "The folder to write."],
     source: Source,
     approach: Annotated[
         str | None,
-        typer.Option(
-            help="How to learn from what was ruled out. By default log, or likelihood where some "
-            "of it may be wrong."
-        ),
+        "How to learn from what was ruled out. By default log, or likelihood where some of it may "
+        "be wrong.",
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="linear, mlp, or for images resnet32, densenet22, resnet34.")
-    ] = "linear",
-    hidden: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Widths of an mlp's hidden layers: 300,100.")
-    ] = None,
+    model: Annotated[str, "linear, mlp, or for images resnet32, densenet22, resnet34."] = "linear",
+    hidden: Annotated[str | None, "A,B,…", "Widths of an mlp's hidden layers: 300,100."] = None,
     grid: Annotated[
         Literal["small", "paper", "none"],
-        typer.Option(
-            help="Choose the learning rate and weight decay from 8 pairs, from the paper's 36 in "
-            "up to four times as many epochs, or not at all. A value given below is not chosen.",
-        ),
+        "Choose the learning rate and weight decay from 8 pairs, from the paper's 36 in up to four "
+        "times as many epochs, or not at all. A value given below is not chosen.",
     ] = "small",
-    learning_rate: Annotated[float | None, typer.Option(help="Without a grid 0.001.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Without a grid 0.00001.")] = None,
+    learning_rate: Annotated[float | None, "Without a grid 0.001."] = None,
+    weight_decay: Annotated[float | None, "Without a grid 0.00001."] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(help="Passes over the rows. By default 100, or more where rows are few."),
+        int | None, "Passes over the rows. By default 100, or more where rows are few."
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Rows per step.")] = 256,
-    optimizer: Annotated[str, typer.Option(help="adam, adamw or sgd.")] = "adam",
-    criterion: Annotated[
-        str, typer.Option(help="Choose by accuracy, consistency or risk.")
-    ] = "accuracy",
-    rule: Annotated[
-        str, typer.Option(help="best, or one-standard-error: the simplest near the best.")
-    ] = "best",
+    batch_size: Annotated[int, "Rows per step."] = 256,
+    optimizer: Annotated[str, "adam, adamw or sgd."] = "adam",
+    criterion: Annotated[str, "Choose by accuracy, consistency or risk."] = "accuracy",
+    rule: Annotated[str, "best, or one-standard-error: the simplest near the best."] = "best",
     early_stopping: options.EarlyStopping = False,
     scale: options.Scale = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
@@ -107,7 +94,7 @@ def fit(
         shape=table.shape if len(table.shape) > 1 else None,
         scale=scaling(table, scale),
     )
-    with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
+    with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as (progress, _):
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
         clf.fit(table.x, target, weight, **told)
     clf.save(out, reading=dict(table.reading))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -125,50 +125,37 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
 
 
 def _run(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -> None:
-    """Work through tasks and tell of each when it is over."""
+    """Work through tasks and tell of each when it is over; those of earlier runs count only."""
     from ruleout.experiments import cost, drive
 
     costs = {spec.key: cost(spec) for spec in specs}
     order = sorted(specs, key=lambda spec: -costs[spec.key]) if workers > 1 else list(specs)
-    with watching(whole=True) as watch:
-        tell = _teller(specs, watch.say)
+    known: set[str] | None = None
+    failed, began = 0, time.perf_counter()
+    with watching(whole=True) as (show, say):
 
         def seen(ledger: Ledger) -> None:
-            tell(ledger)
+            nonlocal known, failed
             done = ledger.done() & costs.keys()
+            if known is None:
+                known, left = set(done), len(costs) - len(done)
+                say(f"{len(costs)} cells: {len(done)} in the ledger, {left} to run")
+            for record in ledger.records(done - known):
+                known.add(record.spec.key)
+                chosen = record.configuration.items()
+                setting = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen)
+                found = f"{100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
+                took = f"{time.perf_counter() - began:.0f} s"
+                say(f"{len(known)}/{len(costs)}  {record.spec}: {found}  {took}")
+            every = [one for one in ledger.failures() if one.spec.key in costs]
+            if (times := sum(one.times for one in every)) > failed:
+                last = every[-1]
+                say(f"failed ({last.times}): {last.spec}: {last.error}")
+            failed = times
             cells = f"{len(done)} of {len(specs)} cells"
-            watch(cells, sum(costs[key] for key in done), sum(costs.values()))
+            show(cells, sum(costs[key] for key in done), sum(costs.values()))
 
         drive(path, order, seen=seen, device=device, workers=workers)
-
-
-def _teller(specs: Sequence[Spec], say: Callable[[str], None]) -> Callable[[Ledger], None]:
-    """Return what prints a line for each task that is over; those of earlier runs count only."""
-    keys = {spec.key for spec in specs}
-    known: set[str] | None = None
-    failed = 0
-    began = time.perf_counter()
-
-    def tell(ledger: Ledger) -> None:
-        nonlocal known, failed
-        done = ledger.done() & keys
-        if known is None:
-            known = set(done)
-            say(f"{len(keys)} cells: {len(done)} in the ledger, {len(keys) - len(done)} to run")
-        for record in ledger.records(done - known):
-            known.add(record.spec.key)
-            chosen = record.configuration.items()
-            setting = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen)
-            found = f"{100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
-            took = f"{time.perf_counter() - began:.0f} s"
-            say(f"{len(known)}/{len(keys)}  {record.spec}: {found}  {took}")
-        every = [one for one in ledger.failures() if one.spec.key in keys]
-        if (times := sum(one.times for one in every)) > failed:
-            last = every[-1]
-            say(f"failed ({last.times}): {last.spec}: {last.error}")
-        failed = times
-
-    return tell
 
 
 def _report(ledger: Path, specs: list[Spec], out: Path) -> None:

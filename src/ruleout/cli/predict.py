@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help=".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed.",
-    ),
+    "FILE",
+    ".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed.",
 ]
 Answer: TypeAlias = "tuple[Table, dict[str, Any]]"  # rows, and columns about them
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
@@ -38,9 +35,7 @@ def predict(
     model: options.Model,
     source: Source,
     out: Out = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Also one column for each class.")
-    ] = False,
+    probabilities: Annotated[bool, "Also one column for each class."] = False,
     device: options.Device = "cpu",
 ) -> None:
     """Predict the class of each row, with its probability.
@@ -90,7 +85,7 @@ def resolve(
             assert sets is not None  # asked for
             said = sets if table.evidence is None else table.evidence
             own = told or {"sets": said, "sample_weight": table.weight, "groups": table.groups}
-            with watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as progress:
+            with watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as (progress, _):
                 found = clf.resolve(table.x, progress=progress, **own)
             left = len(sets.classes) - sets.sizes
             rows, alone = rows + len(sets), alone + int((left == 1).sum())

@@ -26,7 +26,6 @@ from ruleout.datasets.tables import (
     Table,
     columns_of,
     labelled,
-    weight_and_groups,
 )
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory, find_column, naming
@@ -59,9 +58,8 @@ def read_folder(folder: Path, ask: Request) -> Table:
         raise DataError("this is a folder of images", "leave --skip-bad-rows out")
     size, grey = _repeated(ask)
     found, whole = _listed(folder), hashlib.sha256()
-    notes: list[str] = []
-    sets = labels = classes = None
-    aside: dict[str, Any] = {}
+    held: dict[str, Any] = {}
+    notes = list[str]()
     names = found if ask.files is None else list(ask.files)
     for name in ask.files or ():
         if not _inside(folder, name):
@@ -71,10 +69,10 @@ def read_folder(folder: Path, ask: Request) -> Table:
         with naming(file):
             columns = columns_of(file, replace(ask, names=FILE), partial(_no_features, ask))
             names = _named(columns.cells[FILE], folder, found)
-            sets, labels, classes, notes = labelled(columns.cells, columns.classes, ask)
-            aside = weight_and_groups(ask, columns.numbers, columns.cells.__getitem__)
+            held = labelled(columns, ask)
+            notes += held.pop("notes")
             if ask.weight is None:
-                aside["weight"] = _weights(columns, file, notes)
+                held["weight"] = _weights(columns, file, notes)
         whole.update(b"" if file.is_dir() else file.read_bytes())
         if left := len(set(found) - set(names)):
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
@@ -85,11 +83,8 @@ def read_folder(folder: Path, ask: Request) -> Table:
         x=x,
         shape=shape,
         features=(),
-        sets=sets,
-        labels=labels,
-        classes=classes,
         row_names=tuple(names),
-        **aside,
+        **held,
         source=folder,
         sha256=whole.hexdigest(),
         reading={"kind": "images", "shape": list(shape), **_RULES},

@@ -34,7 +34,7 @@ _MOST = np.finfo(np.float32).max
 def read_archive(path: Path, ask: Request) -> Table:
     """Read arrays without pickles, checked before memory is taken."""
     with npz_file(path) as archive:
-        sets = None
+        sets, called = None, None
         if ask.texts:
             raise DataError("an NPZ file has no text columns", "give a table instead")
         if ask.skip_bad_rows:
@@ -51,7 +51,7 @@ def read_archive(path: Path, ask: Request) -> Table:
                 raise DataError(problem, "give one per row of x")
         if not len(raw):
             raise DataError("array 'x' has no rows", "give at least one")
-        names, called = [], None
+        names = []
         if raw.ndim == 2 and "features" in npz_names(archive):
             remedy = f"save the names of the {raw.shape[1]} columns of x"
             names = _names(archive, "features", "U", raw.shape[1], remedy)
@@ -62,21 +62,9 @@ def read_archive(path: Path, ask: Request) -> Table:
         aside = weight_and_groups(
             ask, lambda name: np.array(each(name, "biuf"), float), partial(each, kinds="Uiu")
         )
-    x, shape, features, reading = _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
-    return Table(
-        x=x,
-        shape=shape,
-        features=features,
-        sets=sets,
-        labels=labels,
-        classes=classes,
-        row_names=called,
-        **aside,
-        source=path,
-        sha256=sha256_of(path),
-        reading=reading,
-        notes=tuple(notes),
-    )
+    aside |= {"sets": sets, "labels": labels, "classes": classes, "row_names": called}
+    aside |= _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
+    return Table(**aside, source=path, sha256=sha256_of(path), notes=tuple(notes))
 
 
 def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
@@ -118,9 +106,7 @@ def _names(archive: zipfile.ZipFile, name: str, kinds: str, n: int, remedy: str)
     return list(found.tolist())
 
 
-def _columns(
-    raw: NDArray[Any], names: list[str], ask: Request
-) -> tuple[NDArray[np.float32], tuple[int, ...], tuple[str, ...], dict[str, Any]]:
+def _columns(raw: NDArray[Any], names: list[str], ask: Request) -> dict[str, Any]:
     if ask.reading is not None and ask.reading.get("kind") != "columns":
         raise DataError("array 'x' holds rows, and images are wanted", "save (n, height, width)")
     before = ask.wanted if ask.features is None else None
@@ -132,13 +118,12 @@ def _columns(
     check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]
-    x = _floats(raw, features)
-    return x, (len(features),), tuple(features), {"kind": "columns", "features": features}
+    held: dict[str, Any] = {"x": _floats(raw, features), "features": tuple(features)}
+    reading = {"kind": "columns", "features": features}
+    return held | {"shape": (len(features),), "reading": reading}
 
 
-def _images(
-    raw: NDArray[Any], ask: Request
-) -> tuple[NDArray[np.float32], tuple[int, ...], tuple[str, ...], dict[str, Any]]:
+def _images(raw: NDArray[Any], ask: Request) -> dict[str, Any]:
     """Put channels first; bytes become numbers from 0 to 1."""
     if ask.ignore or ask.features:
         raise DataError("array 'x' holds images", "images have no columns to choose from")
@@ -159,7 +144,8 @@ def _images(
     if raw.dtype == np.uint8:
         x /= np.float32(255)
     scale = "0 to 1" if raw.dtype == np.uint8 else "as stored"
-    return x, shape, (), {"kind": "images", "shape": list(shape), "scale": scale}
+    reading = {"kind": "images", "shape": list(shape), "scale": scale}
+    return {"x": x, "features": (), "shape": shape, "reading": reading}
 
 
 def _floats(raw: NDArray[Any], features: list[str] | None) -> NDArray[np.float32]:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -447,11 +448,6 @@ def read(path: Path, ask: Request) -> Table:
 
 
 def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table]:
-    """Yield the rows of CSV, TSV and Parquet files a batch at a time, all others at once.
-
-    With `wide` None there is one batch; otherwise it says how many numbers the caller makes of a
-    row, and rows that are wider make smaller batches. The last table has the notes.
-    """
     path = ask.separated(path)
     with reporting(path):
         ask.check()
@@ -529,7 +525,7 @@ class _Reader:
         self._classes: tuple[ClassName, ...] | None = None
         self._fractional, self._coarse = set[str](), set[str]()
         self._faults: dict[tuple[int, int], tuple[InputError, array[int]]] = {}
-        self._skipped, self._guesses, self._digest = 0, list[str](), ""
+        self._skipped, self._guesses, self._digest = 0, (), ""
 
     def tables(self) -> Iterator[Table]:
         """Yield tables of as many rows, whatever is read at a time; the last has the notes."""
@@ -589,11 +585,9 @@ class _Reader:
                     return None
                 columns, rows = columns.without(error.rows), np.delete(rows, list(error.rows))
             else:
-                names = self._ask.names
-                called = None
-                if names is not None:
-                    again = self._ask.item == names
-                    called = row_names(columns.cells[names], names, again)
+                if (names := self._ask.names) is None:
+                    return table
+                called = row_names(columns.cells[names], names, again=self._ask.item == names)
                 return replace(table, row_names=called)
         return None
 
@@ -606,8 +600,8 @@ class _Reader:
         if ask.named and not known and self._wide is not None:
             parts = column_batches(self._path, lambda _: [], ask.named)
             self._classes = _seen((part.cells for part in parts), ask)
-        found = labelled(columns.cells, columns.classes, ask, self._classes)
-        sets, labels, classes, self._guesses = found
+        found = labelled(columns, ask, self._classes)
+        self._guesses = found.pop("notes")
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
         self._digest = self._digest or sha256_of(self._path)
         own = [name for name in columns.features.column_names if name != ask.weight]
@@ -620,10 +614,7 @@ class _Reader:
             x=x,
             shape=(len(own),),
             features=tuple(own),
-            sets=sets,
-            labels=labels,
-            classes=classes,
-            **weight_and_groups(ask, columns.numbers, columns.cells.__getitem__),
+            **found,
             source=self._path,
             sha256=self._digest,
             reading=reading,
@@ -738,27 +729,30 @@ def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) 
 
 
 def labelled(
-    cells: Mapping[str, Cells], inside: Any, ask: Request, seen: tuple[ClassName, ...] | None = None
-) -> tuple[LabelSets | None, NDArray[Any] | None, tuple[ClassName, ...] | None, list[str]]:
-    """Return what was asked for: sets, labels, their classes, and notes about them.
+    columns: Columns, ask: Request, seen: tuple[ClassName, ...] | None = None
+) -> dict[str, Any]:
+    """Return what was asked for beside features, and notes about it, as a table holds them.
 
     Where neither the file nor the caller says what the classes are, they are those `seen`.
     """
+    aside = partial(weight_and_groups, ask, columns.numbers, columns.cells.__getitem__)
     if not ask.named:
-        return None, None, None, []
+        return {"notes": (), **aside()}
     from ruleout.labels.files import build, settle  # late: it loads pyarrow
 
+    cells, inside = columns.cells, columns.classes
     guessed = inside is None and ask.classes is None
     classes = (seen or _seen([cells], ask)) if guessed else settle(inside, ask.classes)
-    sets = labels = None
+    notes = guess_notes(classes) if guessed else []
+    held: dict[str, Any] = {"classes": classes, "notes": tuple(notes)}
     if ask.about is not None:
         told: dict[str, Any] = {"candidates": ask.candidates is not None}
         if guessed:
             told["full"] = "if there are more classes, name them all with --classes"
-        sets = build(cells[ask.about], classes, ask.about, ask.unlabelled, **told)
+        held["sets"] = build(cells[ask.about], classes, ask.about, ask.unlabelled, **told)
     if ask.label is not None:
-        labels = _labels(cells[ask.label], classes, ask.label)
-    return sets, labels, classes, guess_notes(classes) if guessed else []
+        held["labels"] = _labels(cells[ask.label], classes, ask.label)
+    return held | aside()
 
 
 def row_names(cells: Iterable[Any], column: str, again: bool = False) -> tuple[str, ...]:
@@ -873,7 +867,7 @@ def redraw(
 ) -> tuple[LabelSets, tuple[str, ...]]:
     import pyarrow as pa
 
-    from ruleout.labels.files import write_columns
+    from ruleout.labels.files import npz_arrays, write_columns
 
     path, suffix, label = ask.separated(path), out.suffix.lower(), str(ask.label)
     if suffix not in SUFFIXES:
@@ -888,7 +882,11 @@ def redraw(
     if sets_only:
         sets.write(out)
     elif suffix == ".npz":
-        _write_npz(table, sets, out, label if keep_label else None)
+        arrays: dict[str, Any] = {"x": table.x.reshape(len(table), *table.shape)}
+        arrays |= {"features": np.array(table.features)} if table.features else {}
+        arrays |= {label: table.labels} if keep_label else {}
+        with atomic_write(out) as stream:
+            np.savez(stream, **arrays | npz_arrays(sets))
     elif len(table.shape) > 1:
         raise DataError("images go into .npz", "write .npz, or use --sets-only", file=out)
     else:
@@ -898,18 +896,6 @@ def redraw(
         drawn = _replaced(columns, label, sets, keep_label, path)
         write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)
     return sets, table.notes
-
-
-def _write_npz(table: Table, sets: LabelSets, path: Path, label: str | None) -> None:
-    from ruleout.labels.files import npz_arrays
-
-    arrays: dict[str, Any] = {"x": table.x.reshape(len(table), *table.shape)}
-    if table.features:
-        arrays["features"] = np.array(table.features)
-    if label is not None:
-        arrays[label] = table.labels
-    with atomic_write(path) as out:
-        np.savez(out, **arrays | npz_arrays(sets))
 
 
 def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
@@ -929,11 +915,10 @@ def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
         file = label_file(path, ask) if path.is_dir() else path
     with reporting(file):
         found = columns_of(file, ask, everything, raw=raw)
-        _, labels, classes, notes = labelled(found.cells, found.classes, ask)
-    told: dict[str, Any] = {"labels": labels, "classes": classes, "notes": tuple(notes)}
+        told = labelled(found, ask)
     empty = np.empty((found.rows, 0), np.float32)
     table = Table(x=empty, shape=(0,), features=(), source=file, sha256="", **told)
-    return table, found.features.append_column(str(ask.label), pa.array(labels)).select(order)
+    return table, found.features.append_column(str(ask.label), pa.array(table.labels)).select(order)
 
 
 def _replaced(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
 from ruleout.labels.bits import chunks
+from ruleout.labels.classes import is_missing, plain
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory
 
@@ -41,11 +42,10 @@ def add_words(
 
 
 def _text(cell: Any, row: int, column: str) -> str:
-    cell = cell.as_py() if hasattr(cell, "as_py") else cell  # of Arrow
+    cell = plain(cell)
     if isinstance(cell, list | dict):
         raise DataError(f"the cell holds {brief(cell)}", "give text", row=row, column=column)
-    missing = cell is None or (isinstance(cell, float) and cell != cell)
-    return "" if missing else str(cell)
+    return "" if is_missing(cell) else str(cell)
 
 
 def _learned(texts: list[str], column: str) -> dict[str, Any]:
