@@ -403,11 +403,9 @@ class Source:
             kind = "tables and image folders"
             kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
-        if not (self.project or self.excluded or self.candidates):
-            kind, wrong = (
-                "what was ruled out, or for labelling projects",
-                [*options.ANSWERS, *wrong],
-            )
+        elif not (self.excluded or self.candidates):
+            kind = "what was ruled out, or for labelling projects"
+            wrong = [*options.ANSWERS, "how"]
         for name in wrong:
             if getattr(self, name):
                 say = f"this is for {kind}; leave it out"

@@ -123,12 +123,19 @@ class Table:
         else:
             rate = "the error rate is as given" if np.any(error) else "they count as never wrong"
             note += f", too few about the same to tell how many are wrong: {rate}."
-        kept = {name: getattr(self, name) for name in ("x", "labels", "weight", "groups")}
-        held: Any = {name: None if one is None else one[first] for name, one in kept.items()}
-        called = self.row_names if self.items is None else self.items.tolist()
-        held["row_names"] = None if called is None else tuple(called[row] for row in first)
-        held |= {"evidence": said, "sets": said.sets, "raw": self, "notes": (*self.notes, note)}
-        return replace(self, **held, annotators=None, items=None)
+        called = self.row_names if self.items is None else tuple(self.items.tolist())
+        held = replace(self, row_names=called, annotators=None, items=None).part(first)
+        notes = (*self.notes, note)
+        return replace(held, evidence=said, sets=said.sets, raw=self, notes=notes)
+
+    def part(self, rows: Any) -> Table:
+        """Return some of the rows, in this order: a slice, or their numbers."""
+        columns = ("x", "sets", "labels", "weight", "groups", "annotators", "items", "known")
+        held: Any = {name: getattr(self, name) for name in columns}
+        held = {name: column[rows] for name, column in held.items() if column is not None}
+        if self.row_names is not None:
+            held["row_names"] = tuple(np.array(self.row_names, object)[rows].tolist())
+        return replace(self, **held)
 
     def _truth(self, rows: Any = slice(None)) -> NDArray[np.intp] | None:
         """Return the position of each row's class where it is known, else -1."""
@@ -537,8 +544,8 @@ class _Reader:
             if self._wide is not None and sum(map(len, held)) > rows:
                 whole = _joined(held)
                 cut = (len(whole) - 1) // rows * rows
-                yield from (_joined([whole], slice(at, at + rows)) for at in range(0, cut, rows))
-                held = [_joined([whole], slice(cut, None))]
+                yield from (whole.part(slice(at, at + rows)) for at in range(0, cut, rows))
+                held = [whole.part(slice(cut, None))]
         last = _joined(held)
         yield replace(last, notes=tuple(self._notes(last.features)))
 
@@ -637,14 +644,13 @@ class _Reader:
             )
 
 
-def _joined(tables: list[Table], rows: slice = slice(None)) -> Table:
-    """Return these rows of tables, one below the other."""
+def _joined(tables: list[Table]) -> Table:
+    """Put batches below each other, which have features, sets and labels at most."""
     held: dict[str, Any] = {}
-    for name in ("x", "sets", "labels"):
+    for name in ("x", "sets", "labels") if len(tables) > 1 else ():
         parts = [getattr(table, name) for table in tables]
-        if len(parts) > 1 and parts[0] is not None:
-            parts = [(LabelSets.concatenate if name == "sets" else np.concatenate)(parts)]
-        held[name] = None if parts[0] is None else parts[0][rows]
+        if parts[0] is not None:
+            held[name] = (LabelSets.concatenate if name == "sets" else np.concatenate)(parts)
     return replace(tables[0], **held)
 
 
@@ -666,12 +672,9 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     notes = [*rows.notes, *found.notes]
     if left := len(rows) - len(kept):
         notes.append(f"{left:,} of {len(rows):,} rows are not in {file}: left out.")
-    names = [(rows.row_names or ())[row] for row in kept]
-    columns = ("sets", "labels", "weight", "groups", "annotators", "items", "known")
-    held = {name: getattr(rows, name) for name in columns}
-    held = {name: column if column is None else column[kept] for name, column in held.items()}
-    held |= {name: getattr(found, name) for name in ("shape", "features", "reading")}
-    held |= {"x": found.x[[place[name] for name in names]], "row_names": tuple(names)}
+    rows = rows.part(kept)
+    held: Any = {name: getattr(found, name) for name in ("shape", "features", "reading")}
+    held["x"] = found.x[[place[name] for name in rows.row_names or ()]]
     return replace(rows, **held, notes=tuple(notes))
 
 

@@ -280,10 +280,7 @@ def find_column(name: str, names: Sequence[str]) -> str:
 
 
 def cell_of(cells: dict[str, Any], column: str) -> Any:
-    if column not in cells:
-        say = f"the columns are {shown(list(cells))}"
-        raise LabelError(f"there is no column {column!r}", nearest(column, cells, say))
-    return cells[column]
+    return cells[column] if column in cells else cells[find_column(column, list(cells))]
 
 
 def check_separator(names: Sequence[str]) -> None:
