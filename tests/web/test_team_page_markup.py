@@ -55,7 +55,8 @@ def test_a_full_page_is_well_formed_and_holds_what_the_view_holds(tmp_path: Path
         assert len(rows) == 2  # who they are, and how far to trust them
         assert re.search(rf"\b{one.did.answers}\b", rows[0])
         assert one.gold.sensitivity is not None
-        assert one.gold.sensitivity.text in rows[1]
+        low, high = one.gold.sensitivity.interval
+        assert f"({100 * low:.0f}–{100 * high:.0f} %)" in rows[1]
         assert f"{one.gold.sensitivity.right} of {one.gold.sensitivity.asked}" in rows[1]
         assert one.agreement.kappa is not None
         assert f"{one.agreement.kappa:.2f}".replace("-", "−") in rows[1]
@@ -106,11 +107,11 @@ def test_long_names_are_cut_and_whole_in_the_title(tmp_path: Path) -> None:
     with project(tmp_path, names=names, rounds=3) as store:
         label(store, (Member("wrong", 0, 0), *TEAM[:2]))
         view = team_view(store)
-    clash = view.clashes[0].item
-    assert clash.full in names
-    assert len(clash.short) == 60
-    assert clash.short.endswith(".png")
-    assert f'title="{clash.full}"' in page(view)
+    clash = view.clashes[0].item.name
+    short, _ = view.named(clash, 60)
+    assert len(short) == 60
+    assert short.endswith(".png")
+    assert f'title="{clash}">{short}</bdi>' in page(view)
 
 
 def test_an_invite_link_is_shown_where_there_is_one(tmp_path: Path) -> None:

@@ -555,20 +555,19 @@ def export(
     from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
     with _open(project) as opened:
-        bundle = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
-    found = bundle.known
-    if found.contradictions:
+        made, files = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
+    found = made.known
+    if wrong := found.contradictions:
         from ruleout.labels.classes import shown
 
-        names = shown(found.contradictions, 5)
-        count = len(found.contradictions)
-        tell([f"the answers about {count:,} item(s) leave no class, such as {names}"])
+        names = shown(wrong, 5)
+        tell([f"the answers about {len(wrong):,} item(s) leave no class, such as {names}"])
     typer.echo(repr(found.sets))
     typer.echo(
-        f"{len(found.unlabelled):,} unlabelled, {len(found.contradictions):,} contradicting, "
-        f"{len(found.tests):,} only asked as tests; {bundle.answers:,} answers in the log."
+        f"{len(found.unlabelled):,} unlabelled, {len(wrong):,} contradicting, "
+        f"{len(found.tests):,} only asked as tests; {len(made.log):,} answers in the log."
     )
-    for name in bundle.files:
+    for name in files:
         typer.echo(f"Written: {out / name}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,7 @@ from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.labels.files import npz_arrays
 from ruleout.labels.row_files import COLUMN
-from ruleout.web.answer_log import How, Known, in_force
+from ruleout.web.answer_log import How, in_force
 from ruleout.web.entities import LogRow
 from ruleout.web.error_rates import FORMS, error_rates, weights
 from ruleout.web.project import whole_folder
@@ -33,15 +33,6 @@ Form: TypeAlias = Literal["csv", "jsonl", "parquet", "npz"]
 
 #: The file that says what the others are.
 ABOUT = "about.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bundle:
-    """What was written: the sets, how many answers the log has, what each file is."""
-
-    known: Known
-    answers: int
-    files: dict[str, str]
 
 
 class Export:
@@ -126,10 +117,11 @@ def write_bundle(
     how: How = "no",
     form: Form = "csv",
     unlabelled: bool = False,
-) -> Bundle:
+) -> tuple[Export, list[str]]:
     """Write everything that a project knows into a new folder, whole or not at all.
 
-    NPZ holds arrays alone, so with ``npz`` the other tables are CSV.
+    Return what was written, and the names of the files. NPZ holds arrays alone, so with ``npz`` the
+    other tables are CSV.
     """
     export, table = Export(store, how, unlabelled=unlabelled), "csv" if form == "npz" else form
     some = '"no" and rule-out answers rule out' if how == "no" else "all answers rule out together"
@@ -149,8 +141,7 @@ def write_bundle(
         for name, write in zip(files, writers, strict=True):
             write(part / name)
         export.write_about(part / ABOUT, files)
-    about = {ABOUT: "what is what"}
-    return Bundle(known=export.known, answers=len(export.log), files=files | about)
+    return export, [*files, ABOUT]
 
 
 #: Files that can be had one by one, and what they are made from.
@@ -160,11 +151,6 @@ DOWNLOADS: dict[str, tuple[How, Callable[[Export, Path], None]]] = {
     "log.csv": ("no", Export.write_log),
     "contradictions.csv": ("no", Export.write_contradictions),
 }
-
-
-def write_download(store: Store, name: str, path: Path) -> None:
-    how, write = DOWNLOADS[name]
-    write(Export(store, how), path)
 
 
 def write_sets(

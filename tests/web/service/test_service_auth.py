@@ -234,7 +234,7 @@ def test_a_login_that_began_before_a_new_password_does_not_bring_the_old_one_bac
         site.member("Ann", password="another password")
         return True
 
-    monkeypatch.setattr(Passwords, "is_stale", stale)
+    monkeypatch.setattr(PasswordHasher, "check_needs_rehash", stale)
     assert login(site.client()) == 409
     monkeypatch.undo()
     assert login(site.client()) == 401

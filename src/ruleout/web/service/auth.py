@@ -16,9 +16,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from starlette.responses import RedirectResponse, Response
 
-from ruleout.labels.classes import storable
 from ruleout.web.accounts import LONGEST_NAME, folded
-from ruleout.web.entities import RefusedError, User
+from ruleout.web.entities import User
 from ruleout.web.service.gate import Call, Cookie
 from ruleout.web.service.options import (
     HASHES_AT_ONCE,
@@ -104,18 +103,14 @@ class Auth:
 
     def _renewed(self, call: Call, user: User, password: str, kept: str) -> Response:
         """Let somebody in; a hash of other days is made anew."""
-        if self._passwords.is_stale(kept):
+        if self._options.hasher.check_needs_rehash(kept):  # made with other parameters
             before, kept = kept, self._passwords.hash(password)
             self._store.rehash(user, kept, before=before)
         return self._let_in(call, user, kept)
 
     def _kept(self, name: str) -> tuple[User | None, str | None]:
-        if not 1 <= len(name) <= LONGEST_NAME or not storable(name):
-            return None, None
-        try:
-            return self._store.password(name) or (None, None)
-        except RefusedError:  # nobody can have that name
-            return None, None
+        found = self._store.password(name) if len(name) <= LONGEST_NAME else None
+        return found or (None, None)
 
     def _let_in(self, call: Call, user: User, kept: str) -> Response:
         """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
@@ -128,23 +123,18 @@ class Auth:
         self._device.write(call, response, _device_of(kept), _A_YEAR)
         return response
 
-    def join_page(self, call: Call) -> Response:
-        token = call.filled["token"]
-        return self._join_page(call, token, self._invited(token))
-
-    def _join_page(
-        self, call: Call, token: str, user: User, problem: str | None = None, status: int = 200
-    ) -> Response:
+    def join_page(self, call: Call, problem: str | None = None, status: int = 200) -> Response:
+        token = call.filled.get("token") or call.form.get("token", "")
         shortest, longest = PASSWORD_CHARACTERS
         said = {"problem": problem, "shortest": shortest, "longest": longest}
-        more = {"token": token, "name": user.name, **said}
+        more = {"token": token, "name": self._invited(token).name, **said}
         return self._pages.page("join", call, "Choose a password", status, **more)
 
     async def join(self, call: Call) -> Response:
         token, password = call.form.get("token", ""), call.form.get("password", "")
-        user = await to_thread.run_sync(self._invited, token)
         if problem := _fault(password, call.form.get("again", "")):
-            return self._join_page(call, token, user, problem, 422)
+            return await to_thread.run_sync(self.join_page, call, problem, 422)
+        await to_thread.run_sync(self._invited, token)
         kept = await self._passwords.slowly(self._passwords.hash, password)
         return await to_thread.run_sync(self._joined, call, token, kept)
 
@@ -208,10 +198,6 @@ class Passwords:
         except (VerificationError, InvalidHashError):
             return False
         return fits and kept is not None
-
-    def is_stale(self, kept: str) -> bool:
-        """Tell whether the hash was made with other parameters than today's."""
-        return self._hasher.check_needs_rehash(kept)
 
     async def slowly(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run a function that hashes in one of few threads, so that the others stay free."""

@@ -92,15 +92,16 @@ class TeamApi:
     def export(self, call: Call) -> Response:
         """Return a download, from a file that is gone once it was sent."""
         # late: pyarrow takes long to load
-        from ruleout.web.project_export import DOWNLOADS, write_download
+        from ruleout.web.project_export import DOWNLOADS, Export
 
         name = call.filled["name"]
         if name not in DOWNLOADS:
             names = ", ".join(DOWNLOADS)
             raise ProblemError("unknown", f"there is no such download; take one of {names}")
+        how, write = DOWNLOADS[name]
         with TemporaryDirectory(prefix="ruleout-", ignore_cleanup_errors=True) as folder:
             path = Path(folder, name)
-            write_download(self._store, name, path)
+            write(Export(self._store, how), path)
             stream, size = path.open("rb"), path.stat().st_size
         shown = f'attachment; filename="{name}"'
         headers = {"Content-Disposition": shown, "Content-Length": str(size)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from types import SimpleNamespace as View
@@ -17,12 +16,12 @@ from sqlalchemy import Connection, func, select
 from ruleout.labels.chisquare import EXPECTED, Test, pearson
 from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
-from ruleout.report.number_format import count, duration, number, percent
+from ruleout.report.number_format import count, duration, number
 from ruleout.report.page import view
 from ruleout.report.svg import Scale, fill
 from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
-from ruleout.web.entities import Decision, Item, Settings, User
+from ruleout.web.entities import Item, Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import invites, users
@@ -70,20 +69,16 @@ def numbers(store: Store) -> View:
     return found
 
 
-class Name(NamedTuple):
-    """What a person typed: as it is shown, and in full where that is longer."""
+def named(text: str, most: int = 36) -> tuple[str, str | None]:
+    """Return a name as it is shown, and in full where that is longer.
 
-    short: str
-    full: str | None = None
-
-
-def named(text: str, most: int = 36) -> Name:
-    """Cut a name that is long, in the middle, since the end of a path says most."""
+    It is cut in the middle, since the end of a path says most.
+    """
     line = " ".join(svg.clean(text).split()) or "(blank)"
     if len(line) <= most:
-        return Name(line)
+        return line, None
     head = most // 2
-    return Name(f"{line[:head]}…{line[len(line) - (most - head - 1) :]}", line[:500])
+    return f"{line[:head]}…{line[len(line) - (most - head - 1) :]}", line[:500]
 
 
 def team_view(store: Store, now: datetime | None = None) -> View:
@@ -106,9 +101,10 @@ def team_view(store: Store, now: datetime | None = None) -> View:
         people=[_person(user, found, states[user.id]) for user in store.users()],
         agreement=found.agreement.whole,
         growth=_timeline(found.growth) if found.growth.times else None,
-        clashes=[_clash(one, items[one.answers[0].item], classes) for one in wrong],
-        decided=[_decided(one, classes) for one in found.decisions[::-1]],
-        classes=classes[:_OFFERED],
+        clashes=[_clash(one, items[one.answers[0].item], len(classes)) for one in wrong],
+        decided=found.decisions[::-1],
+        classes=classes,
+        named=named,
         knowledge=_knowledge(found.candidates, len(classes)),
         draws=drawn,
         draws_pictures=(_sizes_picture(drawn), _classes_picture(drawn, classes)) if drawn else (),
@@ -145,11 +141,6 @@ class Rate(NamedTuple):
         share, low, high = wilson(self.right, self.asked)
         return min(low, share), max(high, share)
 
-    @property
-    def text(self) -> str:
-        low, high = self.interval
-        return f"{percent(self.share, 0)} ({100 * low:.0f}–{100 * high:.0f} %)"
-
 
 class GoldRates(NamedTuple):
     """How right answers to gold questions are; None where nothing was asked.
@@ -176,7 +167,6 @@ def _person(user: User, found: View, state: str) -> View:
     name = user.name
     return View(
         user=user,
-        name=named(name),
         state=state,
         did=found.annotators.get(name, Annotator(name=name)),
         per_hour=found.paces.get(name),
@@ -225,73 +215,33 @@ def _knowledge(candidates: Whole, k: int) -> View:
     )
 
 
-_SHOWN, _CLASSES = 12, 8  # of one contradiction: answers, and classes of each
-_OFFERED = 1000  # classes that are suggested while somebody types
-_LONGEST = 400  # characters of an item
-_WORDS = {"yes": "one of", "no": "none of", "which": "it is", "excluded": "ruled out"}
-
-
-def _decided(one: Decision, classes: tuple[str, ...]) -> tuple[Decision, Name, Name | None, Name]:
-    """Return a decision with the names of its item, of the class and of the lead."""
-    which = None if one.which is None else named(classes[one.which], 24)
-    return one, named(one.item, 60), which, named(one.by)
-
-
-def _clash(clash: Contradiction, item: Item, classes: tuple[str, ...]) -> View:
+def _clash(clash: Contradiction, item: Item, k: int) -> View:
     """Show an item whose answers leave no class, or deny the one that is known.
 
-    `pairs` are people who contradict each other outright. It may be empty: three answers can
-    leave nothing while any two leave something.
+    `said` are these answers with the classes that they name, `pairs` people who contradict each
+    other outright. There may be none: three answers can leave nothing while any two leave some.
     """
     said, left = [], []
     for one in clash.answers:
         codes = one.excluded if one.kind == "excluded" else one.proposed
         codes = (one.which,) if one.kind == "which" and one.which is not None else codes
-        names = [named(classes[code], 24) for code in codes[:_CLASSES]]
-        about = {"classes": names, "more": len(codes) - len(names), "number": one.number}
-        said.append(View(who=named(one.user_name), words=_WORDS[one.kind], **about))
+        said.append((one, codes))
         is_kept = one.kind in ("yes", "which")
-        left.append((one.user_name, {c for c in range(len(classes)) if (c in codes) == is_kept}))
+        left.append((one.user_name, {c for c in range(k) if (c in codes) == is_kept}))
     opposed = {
         (min(one, other), max(one, other))
         for (one, a), (other, b) in combinations(left, 2)
         if not a & b
     }
     text = item.text or ", ".join(f"{name}: {cell}" for name, cell in item.cells.items())
-    return View(
-        number=clash.answers[0].item,
-        item=named(clash.item, 60),
-        text=None if item.kind == "image" else named(text, _LONGEST).short,
-        known=None if item.gold is None else named(classes[item.gold], 24),
-        said=said[:_SHOWN],
-        more=max(len(said) - _SHOWN, 0),
-        pairs=[(named(one), named(other)) for one, other in sorted(opposed)[:_SHOWN]],
-    )
+    number = clash.answers[0].item
+    return View(number=number, item=item, text=text, said=said, pairs=sorted(opposed))
 
 
 _CLASSES_SHOWN = 20  # in the picture
-_DOUBT = 0.01  # a smaller p-value is worth a look
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Uniformity:
-    """Counts as drawn and as expected, and a test of each; None where too little was drawn."""
-
-    draws: int
-    sizes: Whole  # for s = 1 … k-1
-    sizes_expected: Vector
-    sizes_test: Test | None
-    classes: Whole
-    classes_expected: Vector  # given the sizes that were drawn
-    classes_test: Test | None
-
-    @property
-    def says(self) -> str:
-        sizes = sentence("sizes", self.sizes_test, "the law gives")
-        return f"{sizes} {sentence('classes', self.classes_test, 'an even draw gives')}"
-
-
-def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
+def uniformity(log: AnswerLog, law: Vector) -> View:
     r"""Compare the proposals in the log with the law p(1 … k-1) of the project, its cap included.
 
     Every draw counts once, whether its answer stands or not. Gold questions, whose sets are not
@@ -305,7 +255,7 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
 
     is chi-square with k-1 degrees of freedom: counts within a set are not independent, hence the
     denominator. Sizes are tested apart and their statistics added; those drawn too rarely are
-    counted together, their denominators added.
+    counted together, their denominators added. A test is None where too little was drawn.
     """
     k = log.k
     drawn = ~log.gold & ~log.imported & (log.asked_of == k)
@@ -318,13 +268,13 @@ def uniformity(log: AnswerLog, law: Vector) -> Uniformity:
     np.add.at(counts, (size[place], code), times[place])
     total = int(sizes.sum())
     expected = total * np.asarray(law, np.float64)
-    return Uniformity(
+    return View(
         draws=total,
-        sizes=sizes[1:],
+        sizes=sizes[1:],  # for s = 1 … k-1
         sizes_expected=expected,
         sizes_test=_sizes(sizes[1:], expected),
         classes=counts.sum(0),
-        classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),
+        classes_expected=np.full(k, float(np.arange(k) @ sizes) / k),  # given those sizes
         classes_test=_classes(sizes, counts[:k]),
     )
 
@@ -347,22 +297,7 @@ def _classes(sizes: Whole, counts: Whole) -> Test | None:
     return Test(statistic, len(groups) * (k - 1)) if groups else None
 
 
-def sentence(what: str, test: Test | None, source: str) -> str:
-    if test is None:
-        return f"Too few sets were drawn to test their {what}."
-    if test.p >= _DOUBT:
-        often = f"{round(100 * test.p)} times" if test.p >= 0.015 else "once"
-        return f"The {what} are as {source}: differences as large come by chance {often} in 100."
-    rarely = f"in {round(1000 * test.p)} of 1,000 projects"
-    if test.p < 0.001:
-        rarely = "fewer than once in 1,000 projects"
-    return (
-        f"The {what} are not as {source}: differences this large come by chance {rarely}. "
-        "See whether the log was edited or mixed with that of another project."
-    )
-
-
-def _sizes_picture(drawn: Uniformity) -> Markup:
+def _sizes_picture(drawn: View) -> Markup:
     busy = np.flatnonzero((drawn.sizes > 0) | (drawn.sizes_expected >= 0.05))
     last = int(busy[-1]) + 1 if len(busy) else len(drawn.sizes)  # a cap leaves a long empty tail
     chart = Histogram(
@@ -377,7 +312,7 @@ def _sizes_picture(drawn: Uniformity) -> Markup:
     return view(chart, "sizes", {})
 
 
-def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
+def _classes_picture(drawn: View, names: tuple[str, ...]) -> Markup:
     off = np.abs(drawn.classes - drawn.classes_expected)
     kept = np.sort(np.argsort(-off, kind="stable")[:_CLASSES_SHOWN])
     seen, mean = drawn.classes[kept].tolist(), drawn.classes_expected[kept].tolist()
@@ -385,7 +320,7 @@ def _classes_picture(drawn: Uniformity, names: tuple[str, ...]) -> Markup:
     for code, n, expected in zip(kept.tolist(), seen, mean, strict=True):
         bars.append((x.percent(n), x.percent(expected)))
         off_by = _difference(n, expected)
-        rows.append([named(names[code], 100).short, count(n), number(expected), off_by])
+        rows.append([named(names[code], 100)[0], count(n), number(expected), off_by])
     return fill("class_counts.html", "web/pages", bars=bars, rows=rows, classes=len(names))
 
 
@@ -407,22 +342,23 @@ def _timeline(grown: Growth) -> Markup:
     x, y = Scale(begin, end, 0, 100), Scale(0, top, 274, 18)
     until = grown.times[0] + timedelta(seconds=end - begin)
     wide = svg.STRETCH / 100 * x.all(np.array(moments))
-    view = {
-        "times": grown.times,
-        "columns": columns,
-        "x": x,
-        "y": y,
-        "end": x.percent(moments[-1]),
-        "marks": svg.marks(0, top, 5),
-        "below": [(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)],
-        "spots": svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start),
-        "paths": [svg.path(wide, y.all(np.array(column, np.float64))) for column in columns],
-        "rows": [
+    return fill(
+        "timeline.html",
+        "web/pages",
+        times=grown.times,
+        columns=columns,
+        x=x,
+        y=y,
+        end=x.percent(moments[-1]),
+        marks=svg.marks(0, top, 5),
+        below=[(at.timestamp(), label) for at, label in time_ticks(grown.times[0], until, 8)],
+        spots=svg.spread([y(column[-1]) for column in columns], 16, y.end, y.start),
+        paths=[svg.path(wide, y.all(np.array(column, np.float64))) for column in columns],
+        rows=[
             [f"{grown.times[at]:%Y-%m-%d %H:%M}", *(count(column[at]) for column in columns)]
             for at in sorted({n - 1 - place for place in svg.thin(n, _ROWS)})
         ],
-    }
-    return fill("timeline.html", "web/pages", **view)
+    )
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
