@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import plan_coverage
@@ -13,6 +15,7 @@ from cli.labelled import make_answered, ran, run
 from learning.labelled import annotate, digits, make, write_rows
 
 import ruleout as ro
+from ruleout.cli.label import _print_forecast
 from ruleout.datasets import Table
 from ruleout.labels.errors import InputError
 from ruleout.learning import planning
@@ -192,6 +195,24 @@ def test_a_project_says_how_many_more(tmp_path: Path) -> None:
     assert "Measured on this project (linear), without true labels" in said
     assert "0.9 " in said
     assert "questions" in said.splitlines()[-2]
+
+
+@pytest.mark.parametrize(
+    ("questions", "said"),
+    [
+        (1234, "0.9 takes about 1,200 questions (8 of 10 curves that fit as well: 900 or more).\n"
+               "That is 1,100 more than were answered, 11 h 14 min at the pace of the last"),
+        (50, "questions (8 of 10 curves that fit as well: 900 or more).\nThat many were answered"),
+        (math.inf, "0.9 is beyond the curve; 80 of 100 curves that fit as well reach it. Another"),
+    ],
+)  # fmt: skip
+def test_a_forecast_is_told_in_words(
+    questions: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = planning.Forecast(0.9, questions, 900, math.inf, 0.8, planning.Curve(0.05, 2.0, 0.5))
+    progress: Any = SimpleNamespace(answers=110, per_hour=100.0)
+    _print_forecast(found, progress)
+    assert said in capsys.readouterr().out
 
 
 def test_a_young_project_is_told_to_wait(tmp_path: Path) -> None:

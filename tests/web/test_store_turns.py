@@ -191,11 +191,11 @@ def test_an_annotator_sees_what_they_were_asked_about_and_a_lead_everything(make
     ann, lead = store.add_user("Ann"), store.add_user("Lea", "lead")
     asked = store.next(ann, 2)
     store.answer(ann, said("no", asked[0].id))
-    assert [store.item_for(ann, q.item) for q in asked] == [store.item(q.item) for q in asked]
-    assert [store.item_for(lead, n) for n in range(1, 6)] == [store.item(n) for n in range(1, 6)]
+    assert [store.item(q.item, ann) for q in asked] == [store.item(q.item) for q in asked]
+    assert [store.item(n, lead) for n in range(1, 6)] == [store.item(n) for n in range(1, 6)]
     for number in {1, 2, 3, 4, 5, 6, 0, -1, 2**40} - {q.item for q in asked}:
         with pytest.raises(RefusedError, match="no item") as refused:
-            store.item_for(ann, number)
+            store.item(number, ann)
         assert refused.value.reason == "unknown"
 
 

@@ -62,15 +62,6 @@ def parse_origin(text: str) -> str:
     return origin
 
 
-def join_link(token: str, origin: str = ADDRESS) -> str:
-    """Return where somebody chooses a password.
-
-    >>> join_link("abc")
-    'http://127.0.0.1:8765/join/abc'
-    """
-    return f"{origin}/join/{token}"
-
-
 def in_time(seconds: float | None) -> str:
     from ruleout.report.number_format import duration
 
@@ -214,22 +205,15 @@ def add(
 
 
 def _classes(text: str, known: tuple[str, ...] = ()) -> tuple[str, ...]:
-    from ruleout.labels.classes import class_names
-    from ruleout.web.items import read_classes
-    from ruleout.web.names import check_name, unique
+    from ruleout.web.items import check_classes, read_classes
 
     absent = "," not in text and not Path(text).suffix and not os.path.lexists(text)
     if absent and not known:
         raise ValueError(f"{text}: there is no such file; check the name, or write --classes A,B,C")
     if not absent and ("," not in text or os.path.isfile(text)):
         return read_classes(text, known)
-    names = tuple(name.strip() for name in parse_names([text]))
-    meet = unique("class name", "name each class once", None)
-    for one in (*known, *names):
-        check_name(one, "class name", "separate names with single commas", longest=200)
-        meet(one)
-    class_names((*known, *names))
-    return names
+    names = [name.strip() for name in parse_names([text])]
+    return check_classes(names, known, "separate names with single commas")
 
 
 def _advice(settings: Settings) -> list[str]:
@@ -272,7 +256,7 @@ def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str
     typer.echo(f"Made: {folder}\n\nNext, serve the page:\n")
     typer.echo(f"  ruleout label serve {quote(str(folder))}\n")
     typer.echo(f"and let {lead}, who leads, choose a password (once, within seven days):\n")
-    typer.echo(f"  {join_link(token)}")
+    typer.echo(f"  {ADDRESS}/join/{token}")
 
 
 _READABLE = (
@@ -348,7 +332,7 @@ def _greet(opened: Project, address: str) -> None:
     elif not any((store.password(user.name) or (None, None))[1] for user in leads):
         token = store.invite(leads[0].name, "lead")
         typer.echo(f"{leads[0].name}, who leads, can choose a password (once, within seven days):")
-        typer.echo(f"  {join_link(token, address)}")
+        typer.echo(f"  {address}/join/{token}")
     typer.echo(f"{opened.name} is served at {address} until Ctrl-C.")
     sys.stdout.flush()  # somebody may wait for this line in a pipe
 
@@ -358,16 +342,11 @@ def users(
     project: Place,
     action: Annotated[
         Literal["list", "add", "invite", "close", "open"],
-        typer.Argument(
-            metavar="[ACTION]",
-            help="list; add: print a link that lets somebody choose a password; invite: a new "
-            "link, also for a forgotten password; close: no longer let somebody in; open: let them "
-            "in again.",
-        ),
+        "[ACTION]",
+        "list; add: print a link that lets somebody choose a password; invite: a new link, also "
+        "for a forgotten password; close: no longer let somebody in; open: let them in again.",
     ] = "list",
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Who; for all but list.")
-    ] = None,
+    name: Annotated[str | None, "[NAME]", "Who; for all but list."] = None,
     role: Annotated[
         Literal["annotator", "lead"] | None,
         "With add: annotators label, leads see the team page too.",
@@ -401,7 +380,7 @@ def users(
                 raise ValueError(f"the account of {user.name!r} is closed; {remedy}")
             token = store.invite(user.name, user.role)
             typer.echo(f"For {user.name} ({user.role}), once, within seven days:")
-            typer.echo(join_link(token, address))
+            typer.echo(f"{address}/join/{token}")
         else:
             user = store.disable(name, action == "close")
             typer.echo(f"{user.name} ({user.role}) is {'closed' if user.disabled else 'open'}.")
@@ -413,12 +392,9 @@ def users(
 def tokens(
     project: Place,
     action: Annotated[
-        Literal["list", "add", "end"],
-        typer.Argument(metavar="[ACTION]", help="list; add: print a new token, once; end."),
+        Literal["list", "add", "end"], "[ACTION]", "list; add: print a new token, once; end."
     ] = "list",
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="What the token is called.")
-    ] = None,
+    name: Annotated[str | None, "[NAME]", "What the token is called."] = None,
     lead: Annotated[str | None, "NAME", "With add: in whose name; the first lead."] = None,
 ) -> None:
     """List the tokens with which programs read exports, make one, or end one.
@@ -636,10 +612,7 @@ _WAYS = {
 
 @friendly()
 def plan(
-    project: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PROJECT]", help="Measure on the answers this project has."),
-    ] = None,
+    project: Annotated[Path | None, "[PROJECT]", "Measure on the answers this project has."] = None,
     target: Annotated[float, "SHARE", "The accuracy to reach, as in 0.9."] = 0.9,
     labels: Annotated[
         int | None,
@@ -687,9 +660,13 @@ def plan(
 
 
 def _print_forecast(found: Forecast, progress: Progress) -> None:
-    typer.echo(f"{found.target:g} {_in_words(found)}")
     if math.isinf(found.questions):
+        share = f"{100 * found.reachable:.0f} of 100 curves that fit as well reach it"
+        typer.echo(f"{found.target:g} is beyond the curve; {share}.", nl=False)
+        typer.echo(" Another model or better features may help.")
         return
+    span = f"8 of 10 curves that fit as well: {_span(found)}"
+    typer.echo(f"{found.target:g} takes about {_rounded(found.questions)} questions ({span}).")
     more = max(0, found.questions - progress.answers)
     pace = progress.per_hour
     if not more:
@@ -697,20 +674,6 @@ def _print_forecast(found: Forecast, progress: Progress) -> None:
         return
     time = f", {in_time(3600 * more / pace)} at the pace of the last answers" if pace else ""
     typer.echo(f"That is {_rounded(more)} more than were answered{time}.")
-
-
-def _in_words(found: Forecast) -> str:
-    """Say the number and its range.
-
-    >>> from ruleout.learning.planning import Curve, Forecast
-    >>> _in_words(Forecast(0.9, 1234, 900, math.inf, 0.8, Curve(0.05, 2.0, 0.5)))
-    'takes about 1,200 questions (8 of 10 curves that fit as well: 900 or more).'
-    """
-    if math.isinf(found.questions):
-        share = f"{100 * found.reachable:.0f} of 100 curves that fit as well reach it"
-        return f"is beyond the curve; {share}. Another model or better features may help."
-    span = f"8 of 10 curves that fit as well: {_span(found)}"
-    return f"takes about {_rounded(found.questions)} questions ({span})."
 
 
 def _span(found: Forecast | Planned) -> str:

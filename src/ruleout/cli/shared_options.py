@@ -50,7 +50,8 @@ def flag(name: str) -> str:
 def declared(command: Callable[..., None]) -> Callable[..., None]:
     """Make options of what a command takes as ``Annotated[kind, metavar, help]``, or help alone.
 
-    What is annotated with an option or an argument of typer's own keeps that.
+    A metavar in brackets is that of an argument, which may be left out. What is annotated with an
+    option or an argument of typer's own keeps that.
     """
     own = signature(command, eval_str=True)
     made = own.replace(parameters=[_declared(one) for one in own.parameters.values()])
@@ -64,4 +65,6 @@ def _declared(parameter: Parameter) -> Parameter:
         return parameter
     metavar = told[0] if len(told) > 1 else None
     option = typer.Option(flag(parameter.name), metavar=metavar, help=told[-1])
+    if (metavar or "").startswith("["):
+        option = typer.Argument(metavar=metavar, help=told[-1])
     return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, option])

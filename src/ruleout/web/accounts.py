@@ -163,11 +163,9 @@ class Accounts:
             row = db.execute(select(users).where(users.c.folded == typed)).first()
         return None if row is None else (_user(row), row.password)
 
-    def rehash(self, user: User | int, password_hash: str, *, before: str | None = None) -> None:
+    def rehash(self, user: User, password_hash: str, *, before: str) -> None:
         """Keep a new hash of the same password; not if another than `before` is kept by now."""
-        mine = update(users).where(users.c.id == number_of(user))
-        if before is not None:
-            mine = mine.where(users.c.password == before)
+        mine = update(users).where(users.c.id == user.id, users.c.password == before)
         with self._database.writing() as db:
             db.execute(mine.values(password=password_hash))
 
@@ -194,20 +192,14 @@ class Accounts:
             times = {"began": at, "expires": at + span, "seconds": int(span.total_seconds())}
             return _new_token(db, sessions, user=number, **times)
 
-    def session(self, token: str, now: _Now = None) -> User | None:
-        """Return whose session it is; None where it is unknown, over, or its user disabled.
-
-        Each use makes it last longer, written down once a minute, up to 30 days after it began.
-        """
-        user, until = self.sessions([token], now)[0]
-        if until is not None:
-            self.lengthen(token, until)
-        return user
-
     def sessions(
         self, tokens: Sequence[str], now: _Now = None, *, named: bool = False
     ) -> list[tuple[User | None, datetime | None]]:
-        """Return whose each session is, with the moment to :meth:`lengthen` it to, if any."""
+        """Return whose each session is, with the moment to :meth:`lengthen` it to, if any.
+
+        None where it is unknown, over, or its user disabled. Each use makes it last longer, written
+        down once a minute, up to 30 days after it began.
+        """
         at, digests = moment(now), [_digest(token) for token in tokens]
         with self._database.looking() as db:
             asked = {"tokens": sorted({*digests}), "named": named}
@@ -260,10 +252,6 @@ class Accounts:
     def end(self, token: str) -> None:
         with self._database.writing() as db:
             db.execute(delete(sessions).where(sessions.c.token == _digest(token)))
-
-    def end_all(self, user: User | int) -> None:
-        with self._database.writing() as db:
-            db.execute(delete(sessions).where(sessions.c.user == number_of(user)))
 
 
 def number_of(user: User | int) -> int:

@@ -19,11 +19,6 @@ class Batcher(Generic[A, B]):
     `run` does a batch in a thread, in the order of arrival, and returns what each gets, or an
     exception to raise there; where it raises, nobody gets anything. `lanes` batches are done at a
     time. A batch is closed only when the loop has read all requests that have arrived.
-
-    >>> import asyncio
-    >>> squares = Batcher(lambda batch: [n * n for n in batch])
-    >>> asyncio.run(squares.ask(3))
-    9
     """
 
     def __init__(

@@ -108,18 +108,24 @@ def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -
 
 def read_classes(file: str | Path, known: Sequence[str] = ()) -> tuple[str, ...]:
     """Read class names beside those that are known, one per line, UTF-8; blank only at the end."""
-    path, remedy = Path(file), "write one class name per line"
-    meet = unique("class name", "name each class once", path)
-    for name in known:
-        meet(name)
+    path = Path(file)
     with naming(path):
         lines = [line.strip() for line in text_lines(path)]
         while lines and not lines[-1]:
             lines.pop()
-        for number, name in enumerate(lines, 1):
-            meet(check_name(name, "class name", remedy, longest=_LONGEST, line=number), line=number)
-        class_names((*known, *lines))
-    return tuple(lines)
+        return check_classes(lines, known, "write one class name per line", path)
+
+
+def check_classes(
+    names: Sequence[str], known: Sequence[str], remedy: str, file: Path | None = None
+) -> tuple[str, ...]:
+    """Return class names that a file has line by line, or somebody typed, beside known ones."""
+    meet = unique("class name", "name each class once", file)
+    for line, name in enumerate((*known, *names), 1 - len(known)):
+        where = {"line": line} if file and line > 0 else {}
+        meet(check_name(name, "class name", remedy, longest=_LONGEST, **where), **where)
+    class_names((*known, *names))
+    return tuple(names)
 
 
 def image_type(head: bytes) -> str | None:

@@ -75,8 +75,9 @@ class Project:
             raise InputError(f"the path {place!a} is not UTF-8", "rename what it is made of")
         with ExitStack() as undo:
             with whole_folder(folder) as part:
-                url = address or _private(part)
-                with Store.create(url, settings, found.items) as store:
+                if address is None:  # the file will hold hashes of passwords
+                    os.close(os.open(part / DATABASE, os.O_CREAT | os.O_EXCL, 0o600))
+                with Store.create(address or _sqlite(part), settings, found.items) as store:
                     identity = store.identity
                 if address is not None:
                     undo.callback(_clear, address)
@@ -151,12 +152,6 @@ class Project:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _private(folder: Path) -> str:
-    """Return the address of a new SQLite file; it will hold hashes of passwords."""
-    os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_EXCL, 0o600))
-    return _sqlite(folder)
 
 
 def _clear(address: str) -> None:
@@ -266,11 +261,7 @@ def postgresql(text: str) -> str:
 
 
 def without_password(address: str) -> str:
-    url = make_url(address)
-    bare = URL.create(
-        url.drivername, url.username, None, url.host, url.port, url.database, url.query
-    )
-    return bare.render_as_string()
+    return make_url(address)._replace(password=None).render_as_string()
 
 
 def _sqlite(folder: Path) -> str:

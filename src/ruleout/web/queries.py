@@ -243,10 +243,8 @@ def _hold_arrays() -> sa.Executable:
 
 def _given(columns: dict[str, sa.Column[Any]]) -> sa.TableValuedAlias:
     """Return a table of what is sent along: an array for each column, by its name."""
-    arrays = [_array(name, like) for name, like in columns.items()]
+    arrays = [
+        bindparam(name, type_=ARRAY(like.type, dimensions=1)) for name, like in columns.items()
+    ]
     named = (sa.column(name, like.type) for name, like in columns.items())
     return func.unnest(*arrays).table_valued(*named).render_derived(name="given")
-
-
-def _array(name: str, like: sa.Column[Any]) -> sa.BindParameter[Any]:
-    return bindparam(name, type_=ARRAY(like.type, dimensions=1))

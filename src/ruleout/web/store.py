@@ -131,15 +131,25 @@ class Store(Accounts):
 
     def next(self, user: User | int, count: int = 1, now: datetime | None = None) -> list[Question]:
         """Return up to `count` questions for the annotator: those still open, then new ones."""
-        return self._turn(user, None, count, now, least=1).questions
+        return self.turn(user, None, count, now).questions
 
     def answer(self, user: User | int, reply: Reply, now: datetime | None = None) -> Receipt:
         """Record a reply; the same reply again gets the same receipt."""
-        return self._turn(user, reply, 0, now).receipt
+        return self.turn(user, reply, 0, now).receipt
 
-    def turn(self, user: User | int, reply: Reply, hold: int, now: datetime | None = None) -> Turn:
+    def turn(
+        self, user: User | int, reply: Reply | None, hold: int, now: datetime | None = None
+    ) -> Turn:
         """Record a reply and return up to `hold` questions that are then open, in one step."""
-        return self._turn(user, reply, hold, now)
+        least = 1 if reply is None else 0
+        if type(hold) is not int or not least <= hold <= MOST_HELD:
+            remedy = f"ask for {least} to {MOST_HELD}"
+            raise RefusedError(f"{brief(hold)} questions asked for", remedy)
+        request = TurnRequest(user=number_of(user), hold=hold, now=moment(now), reply=reply)
+        found = self.turns([request])[0]
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def turns(self, requests: Sequence[TurnRequest]) -> list[Turn | BaseException]:
         """Take many turns, at best in one transaction; return what each gets, or is to raise."""
@@ -149,18 +159,6 @@ class Store(Accounts):
             if not one_by_one(error):
                 raise
         return [self._alone(request) for request in requests]
-
-    def _turn(
-        self, user: User | int, reply: Reply | None, hold: int, now: datetime | None, least: int = 0
-    ) -> Turn:
-        if type(hold) is not int or not least <= hold <= MOST_HELD:
-            remedy = f"ask for {least} to {MOST_HELD}"
-            raise RefusedError(f"{brief(hold)} questions asked for", remedy)
-        request = TurnRequest(user=number_of(user), hold=hold, now=moment(now), reply=reply)
-        found = self.turns([request])[0]
-        if isinstance(found, BaseException):
-            raise found
-        return found
 
     def _together(self, requests: Sequence[TurnRequest]) -> list[Turn | RefusedError]:
         with self._database.writing() as db:
@@ -243,16 +241,11 @@ class Store(Accounts):
             for row in db.execute(query.execution_options(yield_per=1000)):
                 yield row.id, _item(row)
 
-    def item(self, number: int) -> Item:
-        return self._one_item(_ITEM, number)
-
-    def item_for(self, user: User, number: int) -> Item:
+    def item(self, number: int, user: User | None = None) -> Item:
         """Return one item that this user may see: a lead any, others what they were asked about."""
-        return self._one_item(_ITEM if user.role == "lead" else _ASKED, number, user.id)
-
-    def _one_item(self, query: Any, number: int, user: int = -1) -> Item:
+        query = _ITEM if user is None or user.role == "lead" else _ASKED
         with self._database.looking() as db:
-            row = db.execute(query, {"item": key(number), "user": user}).first()
+            row = db.execute(query, {"item": key(number), "user": user and user.id}).first()
         if row is None:
             problem = f"there is no item {brief(number)}"
             raise RefusedError(problem, "use a number that a question names", reason="unknown")

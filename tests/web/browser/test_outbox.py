@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from playwright.sync_api import Page, Route, expect
+from sqlalchemy import delete
 from web.browser import hands
 from web.browser.site import PASSWORD, Site
+
+from ruleout.web.schema import sessions
 
 Serve = Callable[..., Site]
 Label = Callable[..., Page]
@@ -128,11 +131,16 @@ def test_what_only_looks_like_an_acknowledgement_is_none(serve: Serve, label: La
     assert [row.kind for row in site.store.log()] == ["yes"]
 
 
+def _end_sessions(site: Site) -> None:
+    with site.store._database.writing() as db:
+        db.execute(delete(sessions))
+
+
 def test_after_an_ended_login_the_answers_wait_for_the_next(serve: Serve, label: Label) -> None:
     site = serve(9)
     page = label(site)
     page.wait_for_timeout(300)
-    site.store.end_all(site.store.user("Ann"))
+    _end_sessions(site)
     items = _answer(page, "yn")
     _unsent(page, "2 answers not sent yet.")
     page.get_by_role("link", name="Log in again").click()
@@ -148,7 +156,7 @@ def test_after_an_ended_login_the_answers_wait_for_the_next(serve: Serve, label:
 def test_after_a_login_in_another_tab_a_reload_is_asked_for(serve: Serve, label: Label) -> None:
     site = serve(9)
     page = label(site)
-    site.store.end_all(site.store.user("Ann"))
+    _end_sessions(site)
     page.context.add_cookies([site.session("Ann")])  # type: ignore[list-item]
     page.keyboard.press("y")
     _unsent(page, "1 answer not sent yet.")

@@ -60,7 +60,7 @@ def test_a_database_that_fails_is_a_503_without_details(
     site: Site, monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     lead = site.login("Lea", "lead")
-    for name in ("turns", "progress", "item_for", "answer_log"):
+    for name in ("turns", "progress", "item", "answer_log"):
         monkeypatch.setattr(site.store, name, broken)
     told = [lead.api("/api/next", {"count": 1}, accept=accept),
             lead.api("/api/answer", {"id": "a", "kind": "no", "question": 1}, accept=accept),
@@ -79,7 +79,7 @@ def test_a_fault_is_a_500_without_details_and_one_line(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, accept: str
 ) -> None:
     ann = site.login()
-    monkeypatch.setattr(site.store, "item_for", buggy)
+    monkeypatch.setattr(site.store, "item", buggy)
     with caplog.at_level(logging.INFO, "ruleout.web"):
         response = ann.get("/items/1", headers={"accept": accept})
     assert response.status_code == 500

@@ -211,7 +211,6 @@ class Gate:
         self._store, self._options, self._failed = store, options, failed
         self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
         self._cookie = Cookie(store)
-        self._lengthen = store.lengthen
         self._sessions: Batcher[str, tuple[User | None, datetime | None]] = Batcher(
             lambda tokens: store.sessions(tokens, options.clock()), lanes=2
         )
@@ -266,7 +265,7 @@ class Gate:
         elif call.token is not None:
             user, until = await self._sessions.ask(call.token)
             if until is not None:  # a write, which may have to wait for others
-                await run_in_threadpool(self._lengthen, call.token, until)
+                await run_in_threadpool(self._store.lengthen, call.token, until)
         if wait := self._requests.take(call.household if user is None else user.id):
             raise ProblemError("rate", f"too many requests; wait {wait} s", retry_after=wait)
         if user is None and rule.token and kind.lower() == "bearer":

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Images:
 
     def item(self, call: Call) -> Response:
         """Return an image to somebody who was asked about it."""
-        return self._sent(call, self._root, self._store.item_for(call.person, _number(call)))
+        return self._sent(call, self._root, self._store.item(_number(call), call.person))
 
     def example(self, call: Call) -> Response:
         """Return a picture of the guidelines."""
@@ -43,12 +44,12 @@ class Images:
         return self._sent(call, self._guidelines.root, pictures[number - 1])
 
     def _sent(self, call: Call, root: Path | None, item: Item) -> Response:
-        stream = _opened(root, item)
-        try:
-            return self._image(call, item, stream)
-        except BaseException:
-            stream.close()
-            raise
+        with ExitStack() as closing:
+            stream = closing.enter_context(_opened(root, item))
+            response = self._image(call, item, stream)
+            if isinstance(response, StreamingResponse):
+                closing.pop_all()  # it closes the file
+            return response
 
     def _image(self, call: Call, item: Item, stream: BufferedReader) -> Response:
         status = os.fstat(stream.fileno())
@@ -65,14 +66,12 @@ class Images:
             "Content-Security-Policy": "default-src 'none'; sandbox",  # images of strangers
         }
         if call.has(headers["ETag"]):
-            stream.close()
             return Response(None, 304, headers)
         headers["Content-Length"] = str(status.st_size)
         self._check(item, headers["ETag"], head, stream)
         if status.st_size > _PIECE:
             return StreamingResponse(pieces(stream, head, status.st_size), 200, headers, kind)
-        with stream:
-            content = head + stream.read(status.st_size - len(head))
+        content = head + stream.read(status.st_size - len(head))
         if len(content) != status.st_size:  # it is being written just now
             raise _absent()
         return Response(content, 200, headers, kind)

@@ -46,10 +46,8 @@ class Answer(_Sent):
     hold: Annotated[int, Field(ge=0, le=MOST_HELD)] = 0
 
     def reply(self) -> Reply:
-        return Reply(
-            id=self.id, kind=self.kind, question=self.question, excluded=tuple(self.excluded),
-            which=self.which, undoes=self.undoes, took_ms=self.took_ms, sent=_moment(self.sent),
-        )  # fmt: skip
+        said = {name: value for name, value in self if name != "hold"}
+        return Reply(**said | {"excluded": tuple(self.excluded), "sent": _moment(self.sent)})
 
 
 def _moment(text: str | None) -> datetime | None:

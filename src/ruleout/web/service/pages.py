@@ -15,14 +15,6 @@ _WEB = Path(__file__).parent.parent
 TEMPLATES = _WEB / "pages"
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_HEADINGS = {
-    401: "Please log in",
-    403: "Not allowed",
-    404: "Not found",
-    429: "Too many requests",
-    500: "Something went wrong",
-    503: "Not available just now",
-}
 
 
 class Pages:
@@ -73,10 +65,10 @@ class Pages:
         return response
 
     def _message(self, call: Call, problem: ProblemError) -> Response:
-        heading = _HEADINGS.get(problem.status, "That did not work")
         text = problem.sentence[:1].upper() + problem.sentence[1:] + "."
         try:
-            return self.page("message", call, heading, problem.status, heading=heading, text=text)
+            code = problem.status
+            return self.page("message", call, "", code, code=code, text=text)
         except Exception as error:
             LOG.error("the page of a failure failed: %s", cause(error))
             return PlainTextResponse(text, problem.status)

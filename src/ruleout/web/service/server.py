@@ -14,7 +14,7 @@ from pathlib import Path
 from signal import SIGINT, SIGTERM
 from threading import current_thread, main_thread
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from starlette.responses import Response
@@ -165,7 +165,7 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-class HeaderTimeout(asyncio.Protocol):
+class HeaderTimeout(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvicorn chooses it
     """A connection that is cut where headers take too long, or are too long.
 
     uvicorn waits for ever until a request has begun, and some of its parsers keep headers of any
@@ -175,25 +175,23 @@ class HeaderTimeout(asyncio.Protocol):
     seconds = HEADER_SECONDS
 
     def __init__(self, *, app_state: dict[str, Any], **more: Any) -> None:
-        inner: Callable[..., asyncio.Protocol] = AutoHTTPProtocol
-        self._inner = inner(app_state={**app_state, "connection": self}, **more)
+        super().__init__(app_state={**app_state, "connection": self}, **more)
         self._busy = False
         self._bytes = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        super().connection_made(transport)
         self._watch()
-        self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
             self._watch()
             self._bytes += len(data)
             if self._bytes > HEADER_BYTES and self._bytes > len(data):
-                self._transport.abort()
+                self.transport.abort()
                 return
-        self._inner.data_received(data)
+        super().data_received(data)
 
     def under_way(self, busy: bool) -> None:
         """Note that a request has begun, or is answered; then bytes are of the next one."""
@@ -202,22 +200,13 @@ class HeaderTimeout(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
-        self._inner.connection_lost(exc)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
+        super().connection_lost(exc)
 
     def _watch(self) -> None:
         """Wait for a request; further bytes of one give no more time."""
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self.seconds, self._transport.abort)
+            self._timer = loop.call_later(self.seconds, self.transport.abort)
 
     def _forget(self) -> None:
         if self._timer is not None:
