@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,8 +32,8 @@ def draw(
     from ruleout.datasets.tables import Request, redraw
 
     source = source.need_column("--label", given=source.label is not None)
-    told: Any = {"seed": seed, "keep_label": keep_label, "sets_only": sets_only}
-    sets, notes = redraw(source.data, out, Request(**source.asked), law=_law(law), **told)
+    ask = Request(**source.asked)
+    sets, notes = redraw(source.data, out, ask, _law(law), seed, keep_label, sets_only)
     tell(notes)
     typer.echo(f"{sets!r}\nWritten: {out}")
 

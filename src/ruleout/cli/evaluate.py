@@ -81,13 +81,10 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             verdict = corrected(known)
         else:
             verdict = findings.assumption(mistakes=known is not None)
-        if (
-            table.raw is None
-            and "equal rows" in findings
-            and findings["equal rows"].numbers["rows"]
-        ):
+        equal = next((one for one in findings if one.name == "equal rows"), None)
+        if table.raw is None and equal is not None and equal.numbers["rows"]:
             say = "count each as a row: where they speak of one thing, the intervals are too narrow"
-            tell([f"{findings['equal rows'].message} These {say}."])
+            tell([f"{equal.message} These {say}."])
         found["sets"] = _assumed(found["sets"], verdict)
     return found
 

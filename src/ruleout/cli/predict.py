@@ -132,7 +132,7 @@ def _check_out(out: Path | None, data: Path) -> None:
         raise ValueError(f"{out}: this file would be read and written at once; give another name")
 
 
-def _answer(answers: Iterator[Answer], out: Path | None, named: str = "file") -> None:
+def _answer(answers: Iterator[Answer], out: Path | None, named: str) -> None:
     """Write answers to a file as they come, or print the first rows.
 
     `named` is the column of row names. Names of items come from strangers: no spreadsheet is to
@@ -148,16 +148,14 @@ def _answer(answers: Iterator[Answer], out: Path | None, named: str = "file") ->
 def _columns(table: Table, columns: dict[str, Any], out: Path | None, named: str) -> pa.Table:
     import pyarrow as pa
 
-    names = {} if table.row_names is None else {named: list(table.row_names)}
+    held: dict[str, Any] = {} if table.row_names is None else {named: list(table.row_names)}
+    held |= columns
     if named == "item" and out is not None and out.suffix.lower() in (".csv", ".tsv"):
         from ruleout.web.spreadsheet import inert
 
-        names, columns = (
-            {name: [inert(v) if isinstance(v, str) else v for v in values]
-             for name, values in part.items()}
-            for part in (names, columns)
-        )  # fmt: skip
-    return pa.table({**names, **columns})
+        for name, values in held.items():
+            held[name] = [inert(value) if isinstance(value, str) else value for value in values]
+    return pa.table(held)
 
 
 def _write(found: Iterator[pa.Table], out: Path) -> int:

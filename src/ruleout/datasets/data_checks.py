@@ -131,11 +131,10 @@ class Findings:
         random, or true labels show that some are wrong. ``note``: too little can be tested. With
         `mistakes` the estimate expects wrong sets, at a rate that was given.
         """
-        tests = [one for one in self.items if one.name in _TESTS and "p" in one.numbers]
-        p = {
-            one.name: one.numbers["p"] for one in tests if one.name != "true class" or not mistakes
-        }
-        wrong = [one.name for one in tests if one.name in p and one.level == "warning"]
+        names = _TESTS - {"true class"} if mistakes else _TESTS
+        tests = [one for one in self.items if one.name in names and "p" in one.numbers]
+        p = {one.name: one.numbers["p"] for one in tests}
+        wrong = [one.name for one in tests if one.level == "warning"]
         level: Level = "warning" if wrong else "fine" if len(p) > 1 else "note"
         message = (
             f"No accuracy is estimated: sets drawn at random do not look like this (p < 0.001: "
@@ -381,9 +380,6 @@ def _names(which: NDArray[np.bool_], sets: LabelSets) -> str:
     return f"{names} {'is' if len(places) == 1 else 'are'}"
 
 
-# ---------------------------------------------------------------------- the sets themselves
-
-
 def _sets(sets: LabelSets, sizes: NDArray[np.intp], table: Matrix) -> Iterator[Finding]:
     """Say what all sizes and classes tell, and what pairs in some of the sets do."""
     yield from _sizes(sizes)
@@ -532,9 +528,6 @@ def _pairs(sets: LabelSets, shares: Shares) -> Finding:
     return replace(found, numbers={**found.numbers, **numbers})
 
 
-# ---------------------------------------------------------------------- true labels
-
-
 def _truth(
     table: Matrix, mistakes: Matrix, first: list[int], file: Path | None
 ) -> Iterator[Finding]:
@@ -577,9 +570,6 @@ def _mistakes(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]
         f"Mistakes depend on the class ({{p}}): of the rows of {name}, {_percent(rates[most])} "
         "rule it out.",
     )
-
-
-# ---------------------------------------------------------------------- the features
 
 
 def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:

@@ -70,17 +70,10 @@ class Entry(ABC):
         test: Rows | None = None,
         classes: tuple[ClassName, ...] = (),
     ) -> Dataset:
-        x_test, y_test = test or (None, None)
-        return Dataset(
-            name=name,
-            x_train=train[0],
-            y_train=train[1],
-            x_test=x_test,
-            y_test=y_test,
-            classes=classes or self.classes,
-            shape=shape,
-            source=self.source,
-        )
+        told: Any = {"classes": classes or self.classes, "shape": shape, "source": self.source}
+        if test is not None:
+            told |= {"x_test": test[0], "y_test": test[1]}
+        return Dataset(name=name, x_train=train[0], y_train=train[1], **told)
 
     def fetch(self, root: Path) -> None:
         """Download what is absent, and check all."""

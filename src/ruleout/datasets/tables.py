@@ -320,9 +320,7 @@ def draw_table(
         Write the label sets alone, as :meth:`ruleout.LabelSets.write` does.
     """
     ask = Request(label=label, classes=classes, labels_file=labels_file, separator=separator)
-    source, out = Path(path).expanduser(), Path(out).expanduser()
-    options = {"keep_label": keep_label, "sets_only": sets_only}
-    return redraw(source, out, ask, law=law, seed=seed, **options)[0]
+    return redraw(Path(path), Path(out), ask, law, seed, keep_label, sets_only)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -866,13 +864,14 @@ def _plain(value: object) -> object:
 
 
 def redraw(
-    path: Path, out: Path, ask: Request, *, law: Law, seed: Seed, keep_label: bool, sets_only: bool
+    path: Path, out: Path, ask: Request, law: Law, seed: Seed, keep_label: bool, sets_only: bool
 ) -> tuple[LabelSets, tuple[str, ...]]:
     import pyarrow as pa
 
     from ruleout.labels.files import npz_arrays, write_columns
 
-    path, suffix, label = ask.separated(path), out.suffix.lower(), str(ask.label)
+    path, out, label = ask.separated(path.expanduser()), out.expanduser(), str(ask.label)
+    suffix = out.suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
     if out.exists() and path.exists() and out.samefile(path):

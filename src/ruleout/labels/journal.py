@@ -18,12 +18,8 @@ def keep_a_journal(execute: Callable[[str], object]) -> None:
             execute("PRAGMA journal_mode = WAL")
             return
         except Exception as error:
-            if not _is_busy(error) or monotonic() > end:
+            cause = getattr(error, "orig", error)  # SQLAlchemy wraps what SQLite raised
+            code = getattr(cause, "sqlite_errorcode", None) or 0
+            if code & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > end:
                 raise
             sleep(0.02)
-
-
-def _is_busy(error: Exception) -> bool:
-    cause = getattr(error, "orig", error)  # SQLAlchemy wraps what SQLite raised
-    busy = sqlite3.SQLITE_BUSY
-    return isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF == busy
