@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError
-from ruleout.datasets.archives import Limits, read_tar
+from ruleout.datasets.data_formats import Limits, read_tar
 
 LIMITS = Limits(members=4, member=2000, total=1 << 14)
 END = bytes(1024)

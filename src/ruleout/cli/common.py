@@ -310,12 +310,10 @@ class Source:
 
     data: Path
     excluded: Annotated[
-        str | None,
-        "COLUMN",
-        "The column of what was ruled out: class names separated by |, or lists.",
+        options.Column, "The column of what was ruled out: class names separated by |, or lists."
     ] = None
     candidates: Annotated[
-        str | None, "COLUMN", "Instead of --excluded: the column of what each row may still be."
+        options.Column, "Instead of --excluded: the column of what each row may still be."
     ] = None
     error_rate: Annotated[
         str | None,
@@ -324,39 +322,32 @@ class Source:
         "answer is known.",
     ] = None
     annotator: Annotated[
-        str | None,
-        "COLUMN",
+        options.Column,
         "The column of who ruled it out, where rows are answers of several people: all answers "
         "about an item count, each as its author is wrong by what the others say.",
     ] = None
     item: Annotated[
-        str | None,
-        "COLUMN",
+        options.Column,
         "The column of what each answer is about. By default 'item' with --features-from, else "
         "rows with equal features are about one item.",
     ] = None
-    label: Annotated[str | None, "COLUMN", "The column of the true labels."] = None
+    label: Annotated[options.Column, "The column of the true labels."] = None
     known: Annotated[
-        str | None,
-        "COLUMN",
+        options.Column,
         "The column of the true class of some rows, else empty. They teach it, and from 30 on, "
         "drawn at random, they correct the choice and the accuracy, however sets came about.",
     ] = None
     features: Annotated[
-        list[str] | None,
-        "A,B,…",
-        "Exactly these columns are features. By default all that hold numbers.",
+        options.Names, "Exactly these columns are features. By default all that hold numbers."
     ] = None
-    ignore: Annotated[list[str] | None, "A,B,…", "These columns are not features."] = None
+    ignore: Annotated[options.Names, "These columns are not features."] = None
     text: Annotated[
-        list[str] | None,
-        "A,B,…",
+        options.Names,
         "Columns of text: the tf-idf of their 2,000 most frequent words are features.",
     ] = None
-    weight: Annotated[str | None, "COLUMN", "The column of what each row weighs."] = None
+    weight: Annotated[options.Column, "The column of what each row weighs."] = None
     group: Annotated[
-        str | None,
-        "COLUMN",
+        options.Column,
         "The column of what each row belongs to, such as a patient: rows of one group are held out "
         "together, or not at all.",
     ] = None
@@ -367,8 +358,7 @@ class Source:
         "the data.",
     ] = None
     labels_file: Annotated[
-        Path | None,
-        "FILE",
+        options.File,
         "For a folder of images: the table whose column 'file' names them. By default labels.csv "
         "in the folder.",
     ] = None
@@ -390,8 +380,7 @@ class Source:
         'every yes and no by the unbiased risk, or from "no" alone as in the paper.',
     ] = None
     features_from: Annotated[
-        Path | None,
-        "FILE",
+        options.File,
         "Take features from this table, whose column 'item' names the items of a labelling project "
         "or the rows of a table that has such a column, too.",
     ] = None

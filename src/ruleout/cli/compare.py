@@ -38,8 +38,7 @@ _WIDE = ("family", "time")  # columns that a narrow terminal does without
 def compare(
     source: Source,
     approaches: Annotated[
-        list[str] | None,
-        "A,B,…",
+        options.Names,
         "By default the eighteen of the paper, and likelihood where sets may be wrong.",
     ] = None,
     grid: Annotated[

@@ -28,12 +28,10 @@ def paper(
         int, typer.Option(min=0, help="Trials that search the grid for the others. 0: all.")
     ] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
-    datasets: Annotated[list[str] | None, "A,B,…", "Only these data sets."] = None,
-    approaches: Annotated[list[str] | None, "A,B,…", "Only these approaches."] = None,
-    models: Annotated[list[str] | None, "A,B,…", "These models, not the table's."] = None,
-    laws: Annotated[
-        list[str] | None, "A,B,…", "These laws of sizes: released, paper, fixed:3."
-    ] = None,
+    datasets: Annotated[options.Names, "Only these data sets."] = None,
+    approaches: Annotated[options.Names, "Only these approaches."] = None,
+    models: Annotated[options.Names, "These models, not the table's."] = None,
+    laws: Annotated[options.Names, "These laws of sizes: released, paper, fixed:3."] = None,
     features: Annotated[
         Literal["raw", "standardised"], "Features as they are, or scaled by the training rows."
     ] = "raw",

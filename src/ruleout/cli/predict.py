@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from ruleout.learning.training_data import Review
 
 Out = Annotated[
-    Path | None,
-    "FILE",
-    ".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed.",
+    options.File, ".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed."
 ]
 Answer: TypeAlias = "tuple[Table, dict[str, Any]]"  # rows, and columns about them
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")

@@ -16,6 +16,11 @@ LEARNING = (
     *("classes", "size", "unlabelled", "skip_bad_rows"),
 )
 
+#: Kinds of options, with what stands for them in the help.
+Column = Annotated[str | None, "COLUMN"]
+Names = Annotated[list[str] | None, "A,B,…"]
+File = Annotated[Path | None, "FILE"]
+
 _TABLES = ".csv, .tsv, .parquet, .jsonl, .npz"
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_TABLES}, or a folder of images.")]
 DataOrProject = Annotated[
@@ -23,8 +28,7 @@ DataOrProject = Annotated[
     typer.Argument(metavar="DATA", help=f"{_TABLES}, a folder of images, or a labelling project."),
 ]
 FeaturesFrom = Annotated[
-    Path | None,
-    "FILE",
+    File,
     "For a labelling project: take features from this table, whose column 'item' names the items, "
     "instead of from images or cells.",
 ]

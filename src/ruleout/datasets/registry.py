@@ -182,16 +182,9 @@ def _digits() -> tuple[Any, Any]:
     return pixels / 16, labels
 
 
-_KINDS: dict[str, Callable[..., Entry]] = {
-    "idx": IdxSet,
-    "cifar": CifarSet,
-    "news": NewsSet,
-    "table": TableSet,
-}
-
-
 def _shipped() -> dict[str, Entry]:
     """Read what ``sources.toml`` says of the data sets that ship."""
+    kinds: Any = {"idx": IdxSet, "cifar": CifarSet, "news": NewsSet, "table": TableSet}
 
     def value(told: Any) -> Any:
         if isinstance(told, list):
@@ -202,7 +195,7 @@ def _shipped() -> dict[str, Entry]:
         return DataFile(**made) if "url" in told else made
 
     text = files("ruleout.datasets").joinpath("sources.toml").read_text("utf-8")
-    return {name: _KINDS[one.pop("kind")](**value(one)) for name, one in loads(text).items()}
+    return {name: kinds[one.pop("kind")](**value(one)) for name, one in loads(text).items()}
 
 
 REGISTRY: dict[str, Entry] = {

@@ -112,13 +112,10 @@ def pack_table(source: Any) -> tuple[Bits, int, tuple[ClassName, ...] | None]:
     """Pack a table of 0 and 1; return the bits, k, and the column names of a DataFrame."""
     table, names = _table(source)
     if table.ndim != 2:
-        raise LabelError(
-            f"expected a table of n rows and k classes, got {table.ndim} dimension(s)",
-            "give one row per example"
-            if table.ndim > 2
-            else "one ruled-out class per row goes into LabelSets.from_single, "
-            "true labels into LabelSets.from_labels",
-        )
+        flat = "one ruled-out class per row goes into LabelSets.from_single, true labels into "
+        flat += "LabelSets.from_labels"
+        problem = f"expected a table of n rows and k classes, got {table.ndim} dimension(s)"
+        raise LabelError(problem, flat if table.ndim < 2 else "give one row per example")
     n, k = table.shape
     check_count(k)
     rows = table.tocsr() if hasattr(table, "tocsr") else table
@@ -138,12 +135,9 @@ def _table(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
         sizes = [f"{len(row)} cells" if hasattr(row, "__len__") else "no cells" for row in source]
         for row, size in enumerate(sizes):
             if size != sizes[0]:
-                raise LabelError(
-                    f"the row has {size} where row 0 has {sizes[0]}",
-                    "give every row one cell per class; lists of names go into "
-                    "LabelSets.from_lists",
-                    row=row,
-                )
+                problem = f"the row has {size} where row 0 has {sizes[0]}"
+                remedy = "give every row one cell per class; lists of names go into "
+                raise LabelError(problem, f"{remedy}LabelSets.from_lists", row=row)
     return to_array(source, "the table"), None
 
 
