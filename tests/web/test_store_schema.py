@@ -11,26 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, event, inspect, text
-from web.made import START, Make, make_items
+from web.made import START, Make, assert_expected_tables, make_items
 
 from ruleout.web import Settings, Store, StoreError, queries
 from ruleout.web.database import TABLE
-from ruleout.web.schema import METADATA
 
 SETTINGS = Settings(classes=tuple("abc"))
 
 
 def test_the_migrations_make_the_tables_that_the_code_expects(make: Make) -> None:
     with make()._database.reading() as db:
-        context = MigrationContext.configure(
-            db, opts={"version_table": TABLE, "compare_type": True}
-        )
-        assert compare_metadata(context, METADATA) == []
-        indexes = {one["name"] for one in inspect(db).get_indexes("slots")}
-    assert {"ix_slots_free", "ix_slots_expires", "ix_slots_left"} <= indexes
+        assert_expected_tables(db)
 
 
 def test_sqlite_finds_the_next_item_without_sorting(tmp_path: Path) -> None:

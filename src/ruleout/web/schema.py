@@ -2,7 +2,8 @@
 
 Items, questions and answers are only ever added. What changes hands lives in `slots`: one row for
 each round of each item, so that its primary key allows one lease or one counted answer there and
-no more, whatever clients, clocks and threads do.
+no more, whatever clients, clocks and threads do. Indexes, and what else the database watches over,
+are in the steps that make the tables (``migrations``).
 """
 
 import json
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text, and_, or_
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,15 +44,7 @@ class Codes(TypeDecorator[_Codes]):
         return None if value is None else tuple(json.loads(value))
 
 
-METADATA = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+METADATA = MetaData()
 
 
 def key(number: object) -> int:
@@ -59,12 +52,12 @@ def key(number: object) -> int:
     return number if type(number) is int and 0 <= number < 2**31 else -1
 
 
-def _whole(name: str, *more: Any, **options: Any) -> Column[int]:
-    return Column(name, Integer, *more, nullable=False, **options)
+def _whole(name: str, *more: Any) -> Column[int]:
+    return Column(name, Integer, *more, nullable=False)
 
 
-def _words(name: str, **options: Any) -> Column[str]:
-    return Column(name, Text, **{"nullable": False, **options})
+def _words(name: str, nullable: bool = False) -> Column[str]:
+    return Column(name, Text, nullable=nullable)
 
 
 def _switch(name: str) -> Column[bool]:
@@ -75,17 +68,12 @@ def _moment(name: str, nullable: bool = False) -> Column[datetime]:
     return Column(name, Moment, nullable=nullable)
 
 
-def _partial(name: str, where: Any, *columns: Any, unique: bool = False) -> Index:
-    return Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
-
-
 #: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one;
 #: `revision` counts the changes of the settings, so that other processes see one.
 project = Table(
     "project", METADATA,
-    Column("id", Integer, sa.CheckConstraint("id = 1", name="one"), primary_key=True),
-    _words("settings"), _moment("created"), Column("secret", sa.BigInteger),
-    Column("revision", Integer),
+    Column("id", Integer, primary_key=True), _words("settings"), _moment("created"),
+    Column("secret", sa.BigInteger), Column("revision", Integer),
 )  # fmt: skip
 
 #: `folded` is the name without case and look-alike forms, so that no two people look the same;
@@ -93,8 +81,8 @@ project = Table(
 users = Table(
     "users", METADATA,
     Column("id", Integer, primary_key=True),
-    _words("name", unique=True), _words("folded", unique=True), _words("role"),
-    _switch("disabled"), _moment("added"), _words("password", nullable=True),
+    _words("name"), _words("folded"), _words("role"), _switch("disabled"), _moment("added"),
+    _words("password", nullable=True),
 )  # fmt: skip
 
 #: Links by which people choose a password; `token` is a hash, here and in sessions, so that who
@@ -102,7 +90,7 @@ users = Table(
 invites = Table(
     "invites", METADATA,
     Column("token", Text, primary_key=True),
-    _whole("user", ForeignKey("users.id"), index=True), _moment("expires"),
+    _whole("user", ForeignKey("users.id")), _moment("expires"),
 )  # fmt: skip
 
 #: Who is logged in; `seconds` is how long a session lasts after each use. What has a name is a
@@ -110,9 +98,8 @@ invites = Table(
 sessions = Table(
     "sessions", METADATA,
     Column("token", Text, primary_key=True),
-    _whole("user", ForeignKey("users.id"), index=True), _moment("began"),
-    Column("expires", Moment, nullable=False, index=True), _whole("seconds"),
-    _words("name", nullable=True),
+    _whole("user", ForeignKey("users.id")), _moment("began"), _moment("expires"),
+    _whole("seconds"), _words("name", nullable=True),
 )  # fmt: skip
 
 #: Who let somebody in or out; `by` is NULL for the command line.
@@ -127,12 +114,10 @@ events = Table(
 items = Table(
     "items", METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    _words("name", unique=True), _words("kind"), _words("path", nullable=True),
-    _words("text", nullable=True), _words("cells"), _words("sha256"),
-    Column("gold", Integer), Column("place", Integer, nullable=False, unique=True),
+    _words("name"), _words("kind"), _words("path", nullable=True), _words("text", nullable=True),
+    _words("cells"), _words("sha256"), Column("gold", Integer), _whole("place"),
     Column("position", Integer),
 )  # fmt: skip
-_partial("ix_items_gold", items.c.gold.is_not(None), items.c.place)
 
 #: What was asked of whom.
 questions = Table(
@@ -141,23 +126,19 @@ questions = Table(
     _whole("item", ForeignKey("items.id")), _whole("user", ForeignKey("users.id")),
     _whole("round"), _words("mode"), Column("proposed", Codes, nullable=False), _whole("size"),
     _words("law"), Column("seed", sa.BigInteger, nullable=False), _switch("gold"), _moment("given"),
-    sa.UniqueConstraint("item", "user", "round"),
 )  # fmt: skip
-Index(None, questions.c.user, questions.c.id)
 
 #: What was answered, in the order of arrival; `id` and `content` are the client's.
 answers = Table(
     "answers", METADATA,
     Column("number", Integer, primary_key=True),
-    _words("id", unique=True), _whole("user", ForeignKey("users.id")),
-    Column("question", Integer, ForeignKey("questions.id"), index=True),
+    _words("id"), _whole("user", ForeignKey("users.id")),
+    Column("question", Integer, ForeignKey("questions.id")),
     _words("kind"), Column("excluded", Codes, nullable=False), Column("which", Integer),
     Column("undoes", Text, ForeignKey("answers.id")), _switch("late"), _words("status"),
     Column("took_ms", Integer), _moment("sent", nullable=True), _moment("received"),
     _words("content"),
 )  # fmt: skip
-Index(None, answers.c.user, answers.c.number)
-_partial("ix_answers_skips", answers.c.kind == "skip", answers.c.user)
 
 #: Which answers were taken back, and by which undo.
 undone = Table(
@@ -186,29 +167,4 @@ slots = Table(
     Column("question", Integer, ForeignKey("questions.id")),
     Column("holder", Integer, ForeignKey("users.id")), _moment("expires", nullable=True),
     Column("answer", Integer, ForeignKey("answers.number")),
-    sa.CheckConstraint("(question IS NULL) = (holder IS NULL)", name="held"),
-    sa.CheckConstraint("(question IS NULL) = (expires IS NULL)", name="until"),
-    sa.CheckConstraint("answer IS NULL OR question IS NOT NULL", name="asked"),
 )  # fmt: skip
-
-# Partial, so that a search for what is NULL uses the index made for it.
-_partial("uq_slots_question", slots.c.question.is_not(None), slots.c.question, unique=True)
-_partial("uq_slots_answer", slots.c.answer.is_not(None), slots.c.answer, unique=True)
-# Nobody fills two rounds of an item, except with answers that were imported.
-_partial(
-    "uq_slots_holder_item", or_(slots.c.needed, slots.c.test),
-    slots.c.holder, slots.c.item, unique=True,
-)  # fmt: skip
-_leased = and_(slots.c.question.is_not(None), slots.c.answer.is_(None))
-_partial(
-    "ix_slots_free", and_(slots.c.question.is_(None), slots.c.needed),
-    slots.c.test, slots.c.round, slots.c.place,
-)  # fmt: skip
-_partial("ix_slots_expires", _leased, slots.c.expires)
-_partial(  # as _leased, in words that no other index has: PostgreSQL might take that one
-    "ix_slots_open", and_(slots.c.holder.is_not(None), slots.c.answer.is_(None)),
-    slots.c.holder, slots.c.question,
-)  # fmt: skip
-_partial("ix_slots_given", slots.c.answer.is_not(None), slots.c.holder)
-_partial("ix_slots_further", ~slots.c.needed, slots.c.answer)
-_partial("ix_slots_left", and_(slots.c.answer.is_(None), slots.c.needed), slots.c.item)

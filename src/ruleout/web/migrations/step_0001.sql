@@ -44,6 +44,7 @@ CREATE TABLE slots (
   CONSTRAINT ck_slots_until CHECK ((question IS NULL) = (expires IS NULL)),
   CONSTRAINT ck_slots_asked CHECK (answer IS NULL OR question IS NOT NULL)
 );
+-- Partial, so that a search for what is NULL uses the index made for it.
 CREATE UNIQUE INDEX uq_slots_question ON slots (question) WHERE question IS NOT NULL;
 CREATE UNIQUE INDEX uq_slots_answer ON slots (answer) WHERE answer IS NOT NULL;
 CREATE INDEX ix_slots_free ON slots (test, round, place) WHERE question IS NULL AND {needed};

@@ -39,7 +39,9 @@ CREATE INDEX ix_slots_free ON slots (test, round, place) WHERE question IS NULL 
 CREATE INDEX ix_slots_expires ON slots (expires) WHERE question IS NOT NULL AND answer IS NULL;
 -- only sqlite
 CREATE INDEX ix_slots_left ON slots (item) WHERE answer IS NULL AND {needed};
+-- Nobody fills two rounds of an item, except with answers that were imported.
 CREATE UNIQUE INDEX uq_slots_holder_item ON slots (holder, item) WHERE {needed} OR {test};
+-- As ix_slots_expires, in words that no other index has: PostgreSQL might take that one.
 CREATE INDEX ix_slots_open ON slots (holder, question) WHERE holder IS NOT NULL AND answer IS NULL;
 CREATE INDEX ix_slots_given ON slots (holder) WHERE answer IS NOT NULL;
 CREATE INDEX ix_slots_further ON slots (answer) WHERE {further};
