@@ -22,15 +22,6 @@ from ruleout.web.entities import (
 from ruleout.web.project_progress import Progress
 from ruleout.web.store import Store
 
-__all__ = [
-    "Brought",
-    "Event",
-    "Grown",
-    "Item",
-    "LogRow",
-    "Progress",
-    "Question",
-    "Receipt",
-    "Reply",
-]
-__all__ += ["RefusedError", "Settings", "Store", "StoreError", "Turn", "UnavailableError", "User"]
+__all__ = ["Brought", "Event", "Grown", "Item", "LogRow", "Progress", "Question", "Receipt"]
+__all__ += ["RefusedError", "Reply", "Settings", "Store", "StoreError", "Turn"]
+__all__ += ["UnavailableError", "User"]

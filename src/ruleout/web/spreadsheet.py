@@ -28,12 +28,9 @@ def unescaped(text: str) -> str:
 
 
 def names_cell(names: Iterable[str]) -> str:
-    r"""Write class names as one cell separated by ``|``, the way label-set files are read.
+    """Write class names as one cell separated by ``|``, the way label-set files are read.
 
     A backslash before the first letter keeps it from being a formula; it reads as the letter.
-
-    >>> print(names_cell(["=cat", "dog"]))
-    \=cat|dog
     """
     cell = join(names)
     return short_cell(f"\\{cell}" if cell.startswith(FORMULA) else cell)

@@ -6,16 +6,18 @@ import asyncio
 from datetime import UTC, datetime
 
 import httpx
+import pytest
 from web.service.client import ORIGIN
 from web.service.conftest import MakeSite
 from web.service.site import PASSWORD, Clock, Site
 
+from ruleout.web.service import Options, rate_limit
 from ruleout.web.service.rate_limit import Buckets, Delays
 
 
 def test_a_bucket_refills_up_to_its_size() -> None:
     clock = Clock()
-    bucket = Buckets(size=2, rate=0.5, clock=clock, most=9)
+    bucket = Buckets(Options(burst=2, rate=0.5, clock=clock))
     assert [bucket.take("a") for _ in range(3)] == [0, 0, 2]
     assert bucket.take("b") == 0
     clock.pass_by(seconds=2)
@@ -26,7 +28,7 @@ def test_a_bucket_refills_up_to_its_size() -> None:
 
 def test_a_clock_that_goes_back_neither_refills_nor_locks() -> None:
     clock = Clock()
-    bucket = Buckets(size=2, rate=1, clock=clock, most=9)
+    bucket = Buckets(Options(burst=2, rate=1, clock=clock))
     assert [bucket.take("a") for _ in range(2)] == [0, 0]
     clock.pass_by(hours=-1)
     assert bucket.take("a") == 1
@@ -34,8 +36,9 @@ def test_a_clock_that_goes_back_neither_refills_nor_locks() -> None:
     assert bucket.take("a") == 0
 
 
-def test_the_number_of_buckets_is_bounded() -> None:
-    bucket = Buckets(size=1, rate=1, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC), most=100)
+def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limit, "LIMITED_KEYS", 100)
+    bucket = Buckets(Options(burst=1, rate=1, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)))
     for key in range(101):
         assert bucket.take(key) == 0
     assert bucket.take(100) == 1
@@ -44,7 +47,7 @@ def test_the_number_of_buckets_is_bounded() -> None:
 
 def test_a_clock_that_goes_back_makes_no_delay_longer() -> None:
     clock = Clock()
-    delays = Delays(free=1, longest=60, clock=clock, most=9)
+    delays = Delays(Options(free_failures=1, longest_delay=60, clock=clock))
     delays.failed("a")
     clock.pass_by(hours=-1)
     assert delays.wait("a") == 1
@@ -52,7 +55,7 @@ def test_a_clock_that_goes_back_makes_no_delay_longer() -> None:
 
 def test_failures_are_forgotten_after_a_day() -> None:
     clock = Clock()
-    delays = Delays(free=2, longest=60, clock=clock, most=9)
+    delays = Delays(Options(free_failures=2, longest_delay=60, clock=clock))
     delays.failed("a")
     clock.pass_by(hours=25)
     delays.failed("a")

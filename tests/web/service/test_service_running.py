@@ -20,7 +20,7 @@ from web.service.site import Site
 
 from ruleout.web import StoreError
 from ruleout.web.service import serve
-from ruleout.web.service.server import HeaderTimeout, timed
+from ruleout.web.service.server import HeaderTimeout
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def connect(site: Site) -> Iterator[Callable[[], socket.socket]]:
         seconds = 0.5
 
     with ExitStack() as stack:
-        address = stack.enter_context(on_a_port(timed(site.app), http=Quick, timeout_keep_alive=1))
+        address = stack.enter_context(on_a_port(site.app, http=Quick, timeout_keep_alive=1))
         port = int(address.rpartition(":")[2])
 
         def connected() -> socket.socket:

@@ -18,15 +18,9 @@ from starlette.responses import RedirectResponse, Response
 
 from ruleout.web.accounts import LONGEST_NAME, folded
 from ruleout.web.entities import User
+from ruleout.web.service import options as limits
 from ruleout.web.service.gate import Call, Cookie
-from ruleout.web.service.options import (
-    HASHES_AT_ONCE,
-    HASHES_WAITING,
-    LIMITED_KEYS,
-    PASSWORD_CHARACTERS,
-    TOKEN_CHARACTERS,
-    Options,
-)
+from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.service.rate_limit import Delays
@@ -46,12 +40,7 @@ class Auth:
         self._session = Cookie(store)
         self._device = Cookie(store, "-device", path="/login")
         self._passwords = Passwords(options.hasher)
-        self._failures = Delays(
-            free=options.free_failures,
-            longest=options.longest_delay,
-            clock=options.clock,
-            most=LIMITED_KEYS,
-        )
+        self._failures = Delays(options)
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._waiting: Counter[str] = Counter()  # logins by address
 
@@ -90,8 +79,8 @@ class Auth:
     @contextmanager
     def _in_line(self, address: str) -> Iterator[None]:
         """Wait among others; one address never fills the whole line."""
-        full = self._waiting.total() >= HASHES_WAITING
-        if full or self._waiting[address] >= HASHES_WAITING // 2:
+        full = self._waiting.total() >= limits.HASHES_WAITING
+        if full or self._waiting[address] >= limits.HASHES_WAITING // 2:
             sentence = "too many people are logging in just now; try again in a moment"
             raise ProblemError("unavailable", sentence, retry_after=5)
         self._waiting[address] += 1
@@ -125,7 +114,7 @@ class Auth:
 
     def join_page(self, call: Call, problem: str | None = None, status: int = 200) -> Response:
         token = call.filled.get("token") or call.form.get("token", "")
-        shortest, longest = PASSWORD_CHARACTERS
+        shortest, longest = limits.PASSWORD_CHARACTERS
         said = {"problem": problem, "shortest": shortest, "longest": longest}
         more = {"token": token, "name": self._invited(token).name, **said}
         return self._pages.page("join", call, "Choose a password", status, **more)
@@ -145,7 +134,7 @@ class Auth:
 
     def _invited(self, token: str) -> User:
         """Return who was invited. Nobody guesses 256 random bits, so tries are not counted."""
-        fits = 1 <= len(token) <= TOKEN_CHARACTERS and token.isascii() and token.isprintable()
+        fits = len(token) <= limits.TOKEN_CHARACTERS
         user = self._store.invited(token, self._options.clock()) if fits else None
         if user is None:
             raise ProblemError("unknown", _USED)
@@ -166,7 +155,7 @@ def _device_of(kept: str) -> str:
 
 def _fault(password: str, again: str) -> str | None:
     """Say what is wrong with a new password, or None."""
-    shortest, longest = PASSWORD_CHARACTERS
+    shortest, longest = limits.PASSWORD_CHARACTERS
     if len(password) < shortest:
         return f"Use at least {shortest} characters."
     if len(password) > longest:
@@ -179,7 +168,7 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher) -> None:
         self._hasher = hasher
-        self._limiter = CapacityLimiter(HASHES_AT_ONCE)
+        self._limiter = CapacityLimiter(limits.HASHES_AT_ONCE)
 
     @cached_property
     def _nobodys(self) -> str:
@@ -191,7 +180,7 @@ class Passwords:
 
     def fits(self, password: str, kept: str | None) -> bool:
         """Tell whether it is the password; with None it takes as long and is not."""
-        if len(password) > PASSWORD_CHARACTERS[1]:
+        if len(password) > limits.PASSWORD_CHARACTERS[1]:
             return False
         try:
             fits = self._hasher.verify(self._nobodys if kept is None else kept, _bytes(password))

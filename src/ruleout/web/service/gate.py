@@ -26,14 +26,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ruleout.web.batcher import Batcher
 from ruleout.web.entities import Role, User
-from ruleout.web.service.options import (
-    BODY_SECONDS,
-    FORM_FIELDS,
-    LIMITED_KEYS,
-    TOKEN_CHARACTERS,
-    Options,
-    body_bytes,
-)
+from ruleout.web.service import options as limits
+from ruleout.web.service.options import Options
 from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.service.rate_limit import Buckets
 from ruleout.web.store import Store
@@ -118,7 +112,7 @@ class Call:
     def form(self) -> dict[str, str]:
         """The fields of a form; of one that appears twice the last."""
         try:
-            text, most = self.body.decode("ascii"), FORM_FIELDS
+            text, most = self.body.decode("ascii"), limits.FORM_FIELDS
             return dict(parse_qsl(text, True, max_num_fields=most, errors="strict"))
         except (UnicodeDecodeError, ValueError):
             sentence = "the form cannot be read; reload the page and try again"
@@ -185,9 +179,8 @@ class Cookie:
             for part in value.split(b";")
             if part.strip().startswith(self._start)
         ]
-        if len(found) != 1 or not 0 < len(found[0]) <= TOKEN_CHARACTERS or not found[0].isascii():
-            return None
-        return str(found[0], "ascii")
+        fits = len(found) == 1 and 0 < len(found[0]) <= limits.TOKEN_CHARACTERS
+        return str(found[0], "ascii") if fits and found[0].isascii() else None
 
     def write(self, call: Call, response: Response, token: str, seconds: int | None = None) -> None:
         """Give it to a browser, for some seconds (None: until it is closed; 0: take it back)."""
@@ -214,9 +207,7 @@ class Gate:
         self._sessions: Batcher[str, tuple[User | None, datetime | None]] = Batcher(
             lambda tokens: store.sessions(tokens, options.clock()), lanes=2
         )
-        self._requests = Buckets(
-            size=options.burst, rate=options.rate, clock=options.clock, most=LIMITED_KEYS
-        )
+        self._requests = Buckets(options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":  # the way of ASGI to say that it is not needed
@@ -250,7 +241,7 @@ class Gate:
                 raise ProblemError("forbidden", "this is for the lead of the project; ask them")
         if rule.body is not None:
             _check_sender(call, host)
-            most = body_bytes(len(self._store.settings.classes))
+            most = limits.body_bytes(len(self._store.settings.classes))
             call.body = await _read(call, receive, rule.body, most)
             if rule.roles is not None:
                 _check_csrf(call, rule.body)
@@ -324,7 +315,7 @@ async def _read(call: Call, receive: Receive, body: Literal["json", "form"], mos
         raise ProblemError("type", f"this address takes {_TYPES[body]}; send that")
     content, more = bytearray(), True
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(limits.BODY_SECONDS):
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":

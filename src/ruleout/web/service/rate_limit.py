@@ -2,35 +2,30 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from datetime import datetime
+from collections.abc import Hashable
+
+from ruleout.web.service.options import LIMITED_KEYS, Options
 
 
 class _Recent(OrderedDict[Hashable, tuple[float, float]]):
     """Two numbers for each key; the key that was used least recently goes first."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
     def keep(self, key: Hashable, one: float, other: float) -> None:
         self[key] = one, other
         self.move_to_end(key)
-        if len(self) > self._most:
+        if len(self) > LIMITED_KEYS:
             self.popitem(last=False)
 
 
 class Buckets:
-    """A bucket of tokens for each key; it refills at a rate, up to its size; `most` are kept.
+    """A bucket of tokens for each key; it refills at a rate, up to a burst.
 
-    The rate is per second; a clock that goes back refills nothing.
+    A clock that goes back refills nothing.
     """
 
-    def __init__(
-        self, *, size: float, rate: float, clock: Callable[[], datetime], most: int
-    ) -> None:
-        self._size, self._rate, self._clock = float(size), rate, clock
-        self._kept = _Recent(most)
+    def __init__(self, options: Options) -> None:
+        self._size, self._rate, self._clock = options.burst, options.rate, options.clock
+        self._kept = _Recent()
 
     def take(self, key: Hashable) -> int:
         """Take a token and return 0, or return the seconds to wait for one."""
@@ -48,23 +43,21 @@ class Delays:
     A day without a failure forgets those before; a clock that goes back makes no delay longer.
     """
 
-    def __init__(
-        self, *, free: int, longest: float, clock: Callable[[], datetime], most: int
-    ) -> None:
-        self._free, self._longest, self._clock = free, longest, clock
-        self._kept = _Recent(most)
+    def __init__(self, options: Options) -> None:
+        self._options, self._kept = options, _Recent()
 
     def wait(self, key: Hashable) -> int:
         """Return the seconds until the next try; 0: now."""
         failures, then = self._kept.get(key, (0, 0.0))
-        if failures < self._free:
+        beyond = failures - self._options.free_failures
+        if beyond < 0:
             return 0
-        delay: float = min(2.0 ** min(failures - self._free, 60), self._longest)
-        passed = self._clock().timestamp() - then
+        delay: float = min(2.0 ** min(beyond, 60), self._options.longest_delay)
+        passed = self._options.clock().timestamp() - then
         return math.ceil(max(0.0, min(delay, delay - passed)))
 
     def failed(self, key: Hashable) -> None:
-        now = self._clock().timestamp()
+        now = self._options.clock().timestamp()
         failures, then = self._kept.get(key, (0, now))
         self._kept.keep(key, 1 if now - then > 86_400 else failures + 1, now)
 

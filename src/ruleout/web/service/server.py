@@ -14,27 +14,19 @@ from pathlib import Path
 from signal import SIGINT, SIGTERM
 from threading import current_thread, main_thread
 from types import SimpleNamespace
-from typing import Any
 
 import uvicorn
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ruleout.web.entities import StoreError, UnavailableError
+from ruleout.web.service import options as limits
 from ruleout.web.service.auth import Auth
 from ruleout.web.service.gate import ACCESS, Call, Gate, json_response
 from ruleout.web.service.guidelines import Guidelines
 from ruleout.web.service.images import Images
 from ruleout.web.service.label_api import LabelApi
-from ruleout.web.service.options import (
-    HEADER_BYTES,
-    HEADER_SECONDS,
-    KEEP_ALIVE_SECONDS,
-    LOOPBACK,
-    STOP_SECONDS,
-    Options,
-)
+from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import LOG, cause
 from ruleout.web.service.team_api import TeamApi
@@ -90,9 +82,9 @@ def serve(
     _log_with_times()
     chosen = options or Options()
     if chosen.hosts is None and is_loopback(host):
-        chosen = replace(chosen, hosts=LOOPBACK)
+        chosen = replace(chosen, hosts=limits.LOOPBACK)
     config = uvicorn.Config(
-        timed(make_app(store, images=images, options=chosen)),
+        make_app(store, images=images, options=chosen),
         http=HeaderTimeout,
         server_header=False,
         proxy_headers=chosen.behind_proxy,
@@ -101,8 +93,8 @@ def serve(
         log_config=None,
         lifespan="off",
         ws="none",
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=STOP_SECONDS,
+        timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=limits.STOP_SECONDS,
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
@@ -169,60 +161,43 @@ class HeaderTimeout(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # uvic
     """A connection that is cut where headers take too long, or are too long.
 
     uvicorn waits for ever until a request has begun, and some of its parsers keep headers of any
-    size. This watches what arrives while no request is under way; `timed` tells when one is.
+    size. This watches what arrives while no request is under way.
     """
 
-    seconds = HEADER_SECONDS
-
-    def __init__(self, *, app_state: dict[str, Any], **more: Any) -> None:
-        super().__init__(app_state={**app_state, "connection": self}, **more)
-        self._busy = False
-        self._bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
+    seconds = limits.HEADER_SECONDS
+    _bytes = 0
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        if not self._busy:
+        if not self._is_busy():
             self._watch()
             self._bytes += len(data)
-            if self._bytes > HEADER_BYTES and self._bytes > len(data):
+            if self._bytes > limits.HEADER_BYTES and self._bytes > len(data):
                 self.transport.abort()
                 return
         super().data_received(data)
-
-    def under_way(self, busy: bool) -> None:
-        """Note that a request has begun, or is answered; then bytes are of the next one."""
-        self._busy, self._bytes = busy, 0
-        self._forget()
+        if self._is_busy():
+            self._forget()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
 
+    def _is_busy(self) -> bool:
+        """Tell whether a request has begun and is not answered; else bytes are of the next one."""
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _watch(self) -> None:
         """Wait for a request; further bytes of one give no more time."""
         if self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self.seconds, self.transport.abort)
+            self._timer = self.loop.call_later(self.seconds, self.transport.abort)
 
     def _forget(self) -> None:
+        self._bytes = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def timed(app: ASGIApp) -> ASGIApp:
-    """Tell the connection of each request when it is under way."""
-
-    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
-        connection: HeaderTimeout = scope["state"]["connection"]
-        connection.under_way(True)
-        try:
-            await app(scope, receive, send)
-        finally:
-            connection.under_way(False)
-
-    return watched
