@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+unexport PYTHONDONTWRITEBYTECODE  # each worker would compile the tests and their libraries anew
 
 .PHONY: demo test slow lint doctest docs wheel figures results check clean
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +49,17 @@ def at_a_statement(path: Path, number: int) -> None:
         ledger.write(record(spec(seed=number)))
 
 
-if __name__ == "__main__":
-    kind, place, times = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+def at_statements(path: Path, times: int) -> None:
+    """Kill one writer after another, each a statement later."""
+    for turn in range(times):
+        os.waitpid(child(partial(at_a_statement, path, turn)), 0)
+
+
+def at_moments(path: Path, times: int) -> None:
+    """Kill two writers at once, so many times."""
     dice = random.Random(0)
     for turn in range(times):
-        if kind == "statements":
-            os.waitpid(child(lambda turn=turn: at_a_statement(place, turn)), 0)  # type: ignore[misc]
-            continue
-        two = [child(lambda n=n, turn=turn: writing(place, turn * 1000 + 7 * n)) for n in (0, 1)]  # type: ignore[misc]
+        two = [child(partial(writing, path, turn * 1000 + 7 * n)) for n in (0, 1)]
         time.sleep(dice.uniform(0.0, 0.3))
         for number in two:
             os.kill(number, signal.SIGKILL)

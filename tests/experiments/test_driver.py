@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -14,13 +13,13 @@ from typing import Any
 
 import pytest
 from experiments.made import ending, failing, noting, record, same, spec
+from processes import QUICK
 
 from ruleout.experiments import Ledger, Spec, drive, gather, work, write_report
 from ruleout.labels.errors import InputError
 
 NAMES = ("log", "exp", "mae", "mse", "gce", "cce")
 SPECS = [spec(name) for name in NAMES]
-SPAWN = multiprocessing.get_context("spawn")
 
 
 def notes(folder: Path) -> list[str]:
@@ -152,7 +151,7 @@ def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path) -> None:
         failing, notes=str(tmp_path / "notes"), fails={"mae": 1, "cce": 99}, takes=0.05
     )
     words = (tmp_path / "a.sqlite", SPECS)
-    drivers = [SPAWN.Process(target=drive, args=words, kwargs={"compute": compute}) for _ in "ab"]
+    drivers = [QUICK.Process(target=drive, args=words, kwargs={"compute": compute}) for _ in "ab"]
     for driver in drivers:
         driver.start()
     for driver in drivers:
@@ -167,7 +166,7 @@ def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path) -> None:
 def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     slow = partial(noting, notes=str(tmp_path / "notes"), takes=600.0)
-    driver = SPAWN.Process(target=drive, args=(path, SPECS[:1]), kwargs={"compute": slow})
+    driver = QUICK.Process(target=drive, args=(path, SPECS[:1]), kwargs={"compute": slow})
     driver.start()
     wait_for(lambda: notes(tmp_path))
     with Ledger(path) as ledger:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import sqlite3
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from experiments.killed_writers import at_moments, at_statements
 from experiments.made import record, same, spec
+from processes import QUICK
 from tiers import COUNT
 
 from ruleout.experiments import Ledger, Record, Spec
 from ruleout.experiments.ledger import RETRIES
 from ruleout.labels.errors import InputError
-
-KILLED = Path(__file__).with_name("killed_writers.py")
 
 
 def lost() -> Record:
@@ -303,8 +300,7 @@ def write_some(path: str, me: int, every: int) -> None:
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     """To the same new file: every key once, every record whole."""
     path, many = tmp_path / "a.sqlite", 3
-    made = multiprocessing.get_context("spawn")
-    writers = [made.Process(target=write_some, args=(str(path), n, many)) for n in range(many)]
+    writers = [QUICK.Process(target=write_some, args=(str(path), n, many)) for n in range(many)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -319,10 +315,11 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
         assert sum(times for _, times, *_ in ledger._failed()) == 6 * many
 
 
-def kill(kind: str, path: Path, times: int) -> None:
-    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    words = [sys.executable, str(KILLED), kind, str(path), str(times)]
-    subprocess.run(words, env={**os.environ, **paths}, check=True, timeout=300)
+def kill(writers: Callable[[Path, int], None], path: Path, times: int) -> None:
+    process = QUICK.Process(target=writers, args=(path, times))
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
 
 
 def rows(path: Path) -> dict[str, Any]:
@@ -338,7 +335,7 @@ def rows(path: Path) -> dict[str, Any]:
 def test_a_writer_killed_between_two_statements_leaves_nothing_of_a_record(tmp_path: Path) -> None:
     """The first statement adds the task, then come trials, configurations and curves."""
     path = tmp_path / "a.sqlite"
-    kill("statements", path, 4)
+    kill(at_statements, path, 4)
     assert set(rows(path).values()) == {0}
     with Ledger(path) as ledger:
         for seed in range(4):
@@ -348,7 +345,7 @@ def test_a_writer_killed_between_two_statements_leaves_nothing_of_a_record(tmp_p
 
 def killed_at_random_moments(tmp_path: Path, times: int) -> None:
     path = tmp_path / "a.sqlite"
-    kill("moments", path, times)
+    kill(at_moments, path, times)
     count = rows(path)
     assert count["trials"] == 3 * count["records"]
     assert count["configurations"] == 12 * count["records"]

@@ -6,16 +6,14 @@ import hashlib
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from processes import QUICK
 from tiers import COUNT
 
 import ruleout as ro
@@ -23,7 +21,6 @@ from ruleout.training import GridFit, Stopping, Watch, fit_grid
 from ruleout.training.stack import Stack
 
 GRID = {"learning_rate": [1e-2, 1e-3], "weight_decay": [0.0, 1e-2]}
-RUN = Path(__file__).with_name("killed.py")
 
 
 def data() -> tuple[Any, Any, list[ro.LabelSets]]:
@@ -170,33 +167,53 @@ def test_damaged_files_are_refused_in_one_sentence(tmp_path: Path) -> None:
         fit_grid(**given, checkpoint=tmp_path)
 
 
-def _start(folder: Path) -> subprocess.Popen[bytes]:
-    threads = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen([sys.executable, str(RUN), str(folder)], env={**os.environ, **threads})
+def train(folder: Path) -> None:
+    """Train with checkpoints and write the hash of the weights; the tests kill this."""
+    torch.set_num_threads(1)
+    x, y = ro.datasets.load("digits").train
+    sets = [ro.draw(y, classes=10, seed=seed) for seed in (0, 1)]
+    fit = fit_grid(
+        x,
+        sets,
+        model="mlp",
+        model_options={"hidden": (50,)},
+        approach="nn-after",
+        grid=GRID,
+        epochs=30,
+        stack=2,
+        checkpoint=folder / "run",
+        checkpoint_seconds=0.0,
+    )
+    (folder / "digest").write_text(digest(fit))
+
+
+def _ends(folder: Path, seconds: float) -> bool:
+    """Train in a process of its own, which is killed after so many seconds."""
+    process = QUICK.Process(target=train, args=(folder,))
+    process.start()
+    process.join(seconds)
+    ended = process.exitcode is not None
+    process.kill()
+    process.join()
+    assert process.exitcode == 0 or not ended
+    return ended
 
 
 def _kill_and_resume(tmp_path: Path, moments: int) -> None:
     """Kill -9 at random moments, start again, compare with a run left in peace."""
     calm = tmp_path / "calm"
     calm.mkdir()
-    assert _start(calm).wait(300) == 0
+    assert _ends(calm, 300)
     expected = (calm / "digest").read_text()
     dice, killed, rounds = random.Random(0), 0, 0
     while killed < moments:
         folder = tmp_path / f"round-{rounds}"
         folder.mkdir()
         for attempt in range(8):
-            (folder / "started").unlink(missing_ok=True)
-            process = _start(folder)
-            while not (folder / "started").exists() and process.poll() is None:
-                time.sleep(0.002)
-            try:
-                process.wait(dice.expovariate(4) if attempt < 7 and killed < moments else 300)
+            may_kill = attempt < 7 and killed < moments
+            if _ends(folder, dice.expovariate(3) if may_kill else 300):
                 break
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
-                killed += 1
+            killed += 1
         rounds += 1
         assert (folder / "digest").read_text() == expected
 

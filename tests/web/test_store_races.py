@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from processes import QUICK
 from sqlalchemy import Connection, event, insert, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 from tiers import COUNT
@@ -55,8 +55,7 @@ def test_threads_share_the_items_without_overlap(make: Make) -> None:
 def test_processes_share_the_items_without_overlap(url: str, make: Make) -> None:
     store = make(40)
     people = [store.add_user(f"user {n}").id for n in range(3)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(3, mp_context=context) as processes:
+    with ProcessPoolExecutor(3, mp_context=QUICK) as processes:
         done = list(processes.map(in_a_process, [(url, who) for who in people]))
     assert sorted(one for ids in done for one in ids) == sorted(row.id for row in counted(store))
     assert len(counted(store)) == 40
