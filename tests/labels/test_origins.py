@@ -17,6 +17,7 @@ from ruleout.labels.origins import (
     evidence,
     judge,
     judge_with_labels,
+    learn_origin,
     wilson,
 )
 
@@ -27,6 +28,7 @@ R = np.array(
 Q = np.array(
     [[0.1, 0.5, 0.2, 0.2], [0.3, 0.0, 0.6, 0.1], [0.25, 0.25, 0.0, 0.5], [0.7, 0.1, 0.2, 0.0]]
 )
+E = np.array([[0.0, 0.05, 0.1, 0.2]])
 
 
 def subsets(sizes: range) -> list[tuple[int, ...]]:
@@ -47,6 +49,9 @@ def chance(kind: str, given: tuple[int, ...], y: int) -> float:
         plain = np.prod([R[y, c] if c in given else 1 - R[y, c] for c in range(K)])
         return float(plain / (1 - every - none))
     s = len(given)
+    if kind == "by class":
+        e = float(E[0, y])
+        return (1 - e) / comb(K - 1, s) if y not in given else e / comb(K - 1, s - 1)
     return 0.9 / comb(K - 1, s) if y not in given else 0.1 / comb(K - 1, s - 1)
 
 
@@ -54,6 +59,9 @@ CASES: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "uniform, s=1": (Uniform(1, 0.1), subsets(range(1, 2))),
     "uniform, s=2": (Uniform(2, 0.1), subsets(range(2, 3))),
     "uniform, s=3": (Uniform(3, 0.1), subsets(range(3, 4))),
+    "by class, s=1": (Uniform(1, E), subsets(range(1, 2))),
+    "by class, s=2": (Uniform(2, E), subsets(range(2, 3))),
+    "by class, s=3": (Uniform(3, E), subsets(range(3, 4))),
     "flips": (Flips(R), subsets(range(1, K))),
     "transition": (Transition(Q), subsets(range(1, 2))),
 }
@@ -129,14 +137,14 @@ def test_intervals_hold_the_truth(kind: str, error: float, accuracy: float) -> N
 def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accuracy: float) -> None:
     random, held, k, n, error = np.random.default_rng(8), 0, 10, 200, 0.1
     origin = Uniform("released", error)
-    for seed in range(400):
+    for seed in range(150):
         y = random.integers(k, size=n)
         predicted = np.where(random.random(n) < accuracy, y, (y + 1) % k)
         sets = origin.draw(y, k, seed)
         wrong = int(random.binomial(30, error))
         found = evidence(sets, (wrong, 30)).judge(predicted)
         held += found is not None and found.low <= accuracy <= found.high
-    assert held >= 0.92 * 400
+    assert held >= 0.92 * 150
 
 
 def test_with_gold_questions_the_interval_is_a_profile_over_the_rate() -> None:
@@ -227,3 +235,53 @@ def test_sets_that_tell_much_make_intervals_narrower_than_labels_alone() -> None
 def test_no_true_label_at_all() -> None:
     with pytest.raises(LabelError, match="no row has a true label"):
         judge_with_labels(np.ones(3), np.full(3, np.nan))
+
+
+@pytest.mark.parametrize("kind", [Uniform, Transition, Flips])
+def test_origins_are_learnt_from_classes_and_from_what_is_likely(kind: Any) -> None:
+    """With true classes these are counts; with chances EM finds nearly the same."""
+    random, n = np.random.default_rng(5), 6000
+    origin: Any = Uniform(2, E) if kind is Uniform else kind(R if kind is Flips else Q)
+    y = random.integers(K, size=n)
+    sets = origin.draw(y, K, 1)
+    seen = np.eye(K)[y] * 1.5 + random.normal(size=(n, K))  # a model that is often right
+    before = np.exp(1.5 * seen)
+    before /= before.sum(1, keepdims=True)
+    by_class, by_chance = learn_origin(kind, sets, y), learn_origin(kind, sets, before)
+    truth, exact, near = (
+        one.error if kind is Uniform else one.rates for one in (origin, by_class, by_chance)
+    )
+    np.testing.assert_allclose(exact, truth, atol=0.04)
+    np.testing.assert_allclose(near, truth, atol=0.08)
+
+
+def test_what_is_learnt_from_classes_is_counted() -> None:
+    sets = LabelSets([[0, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], 3)
+    found = learn_origin(Flips, sets, [0, 0, -1, 2])._moments()[0]  # row 2 does not count
+    out, total = np.array([[0, 2, 1], [0, 0, 0], [1, 1, 0]]), np.array([2, 0, 1])
+    for y in range(3):
+        for c in range(3):
+            pooled = 1 / 5 if y == c else (5 + 1) / 2 / 5
+            assert found[y, c] == pytest.approx((out[y, c] + 2 * pooled) / (total[y] + 2), abs=1e-4)
+
+
+@pytest.mark.parametrize("known", [[0], [0, 1, 7], [[0.5, 0.5]], [[-1, 1, 1]] * 3])
+def test_what_is_known_must_be_classes_or_chances(known: Any) -> None:
+    with pytest.raises(LabelError, match="give 3 positions, or 3 rows of 4"):
+        learn_origin(Flips, table([(0,), (1,), (2,)]), known)
+
+
+def test_evidence_of_an_origin() -> None:
+    """A matrix in the place of error rates: its likelihood teaches, its credit judges."""
+    random = np.random.default_rng(6)
+    y = random.integers(K, size=3000)
+    predicted = np.where(random.random(3000) < 0.7, y, (y + 1) % K)
+    sets = Transition(Q).draw(y, K, 1)
+    said = evidence(sets, origin=Transition(Q))
+    wanted = Q.T[sets.excluded.argmax(1)]
+    chance = np.exp(said.likelihood)
+    np.testing.assert_allclose(chance, wanted / wanted.max(1, keepdims=True), atol=1e-12)
+    found: Any = said.judge(predicted)
+    blind: Any = evidence(sets).judge(predicted)
+    assert found.low < 0.7 < found.high
+    assert not blind.low < 0.7 < blind.high

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Origin(Protocol):
 class Uniform:
     """Sets of a size are equally likely, as in the paper; a share of the rows may be wrong.
 
-    `error` is one number, or one for each row.
+    `error` is one number, one for each row, or, as ``[1, k]``, one for each true class.
     """
 
     law: Law = "released"
@@ -75,27 +75,60 @@ class Uniform:
 
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw a size, then a set of it without the true class, or, by mistake, with it."""
-        noise = np.repeat(self.error, 1 if np.ndim(self.error) else len(y))
-        return draw(y, classes, self.law, seed, noise=noise)
+        names = class_names(classes)
+        codes = encode(y, names, "y")
+        rates = np.broadcast_to(self._errors((len(codes), len(names))), (len(codes), len(names)))
+        return draw(y, names, self.law, seed, noise=rates[np.arange(len(codes)), codes])
 
-    def _errors(self, n: int) -> Array:
+    def _errors(self, shape: tuple[int, int]) -> Array:
+        """Return the rates as ``[n or 1, k or 1]``."""
         error = np.asarray(self.error, float)
-        if not ((error >= 0) & (error < 1)).all() or error.shape not in ((), (n,)):
+        fits = error.shape in ((), shape[:1], (1, shape[1]))
+        if not fits or not ((error >= 0) & (error < 1)).all():
             told = brief(error.tolist())
             raise LabelError(f"the error rate is {told}", "give a rate from 0 to below 1")
-        return np.broadcast_to(error, (n,))
+        return error.reshape((-1, 1)) if error.ndim < 2 else error
 
     def log_likelihood(self, sets: LabelSets) -> Array:
-        """Return 0 for classes that are possible, and log of e (k-s) / ((1-e) s) for the others."""
-        k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
+        """Return log of 1-e for classes that are possible, and of e (k-s) / s for the others."""
+        k, s, e = sets.shape[1], sets.sizes[:, None], self._errors(sets.shape)
         with np.errstate(divide="ignore"):
-            gap = np.log(e * (k - s)) - np.log((1 - e) * np.maximum(s, 1))
-        return np.where(sets.excluded, gap[:, None], 0.0)
+            wrong = np.log(e * (k - s)) - np.log(np.maximum(s, 1))
+        return np.where(sets.excluded, wrong, np.log1p(-e))
 
     def credit(self, sets: LabelSets) -> Credit:
-        """As :func:`stay_credit`: a set that is wrong leaves one more wrong class possible."""
-        k, s, e = sets.shape[1], sets.sizes, self._errors(len(sets))
-        return stay_credit(sets, 1 - e, 1 - (s - e) / (k - 1))
+        """As :func:`stay_credit`: a set that is wrong leaves one more wrong class possible.
+
+        Where classes differ in their errors, as of rates in a matrix, for each size its own.
+        """
+        k, s, e = sets.shape[1], sets.sizes, self._errors(sets.shape)
+        if e.shape[1] == 1:
+            return stay_credit(sets, 1 - e[:, 0], 1 - (s - e[:, 0]) / (k - 1))
+        parts = (np.zeros(sets.shape), np.full(sets.shape, np.inf), np.full(sets.shape, np.inf))
+        for size in np.unique(s[(s > 0) & (s < k)]):
+            try:
+                found = _linear_credit(sets[s == size], *self._moments(int(size), e[0]))
+            except LabelError:
+                continue  # this size says nothing
+            for part, one in zip(parts, found, strict=True):
+                part[s == size] = one
+        return Credit(*parts)
+
+    def _moments(self, s: int, e: Array) -> tuple[Array, Array]:
+        """Return mean ``[k, k]`` and covariance ``[k, k, k]`` of what is ruled out, by y."""
+        k, here, e = len(e), np.arange(len(e)), e[:, None]
+        mean = np.repeat((s - e) / (k - 1), k, 1)
+        pair = ((1 - e) * s * (s - 1) + e * (s - 1) * (s - 2)) / max((k - 1) * (k - 2), 1)
+        both = np.repeat(pair[..., None], k, 1).repeat(k, 2)
+        both[here, here, :] = both[here, :, here] = e * (s - 1) / (k - 1)
+        mean[here, here] = e[:, 0]
+        both[:, here, here] = mean
+        return mean, both - mean[:, :, None] * mean[:, None, :]
+
+    @staticmethod
+    def learnt(out: Array, total: Array) -> Uniform:
+        """Of each class how often it was ruled out by mistake: see :func:`learn_origin`."""
+        return Uniform(error=np.diag(_smooth(out, total))[None])
 
 
 def stay_credit(sets: LabelSets, a: Any, b: Array) -> Credit:
@@ -125,19 +158,22 @@ class _Matrix:
         raise NotImplementedError
 
     def credit(self, sets: LabelSets) -> Credit:
-        r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0."""
-        k, (mean, covariance) = len(self.rates), self._moments()
-        if sets.shape[1] != k:
-            raise LabelError(f"rates of {k} classes, sets of {sets.shape[1]}", "give equal classes")
-        if np.linalg.cond(1 - mean) > 1e6:
-            raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
-        u = np.linalg.inv(1 - mean)  # [j, c]
-        spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
-        own = np.diag(spread)
-        rest = (spread.sum(0) - own) / (k - 1)
-        return Credit(
-            sets.candidates @ u, *(np.broadcast_to(one, sets.shape) for one in (own, rest))
-        )
+        """Return what predicting each class earns."""
+        if sets.shape[1] != len(self.rates):
+            told = f"rates of {len(self.rates)} classes, sets of {sets.shape[1]}"
+            raise LabelError(told, "give equal classes")
+        return _linear_credit(sets, *self._moments())
+
+
+def _linear_credit(sets: LabelSets, mean: Array, covariance: Array) -> Credit:
+    r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0."""
+    if np.linalg.cond(1 - mean) > 1e6:
+        raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
+    u = np.linalg.inv(1 - mean)  # [j, c]
+    spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
+    own = np.diag(spread)
+    rest = (spread.sum(0) - own) / (len(mean) - 1)
+    return Credit(sets.candidates @ u, *(np.broadcast_to(one, sets.shape) for one in (own, rest)))
 
 
 class Flips(_Matrix):
@@ -145,6 +181,14 @@ class Flips(_Matrix):
 
     The diagonal is how often the true class is ruled out by mistake.
     """
+
+    @staticmethod
+    def learnt(out: Array, total: Array) -> Flips:
+        """Of each pair of classes how often the second was ruled out: :func:`learn_origin`."""
+        rates = mean = _smooth(out, total)
+        for _ in range(30):  # the mean is of sets that rule out something, and not everything
+            rates = mean * Flips(rates)._proper()[:, None] + rates.prod(1, keepdims=True)
+        return Flips(rates)
 
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw sets; rows that rule out nothing, or everything, are drawn again."""
@@ -192,6 +236,12 @@ class Transition(_Matrix):
         if (np.abs(self.rates.sum(1) - 1) > 1e-6).any():
             raise LabelError("a row of the matrix does not sum to 1", "divide it by its sum")
 
+    @staticmethod
+    def learnt(out: Array, total: Array) -> Transition:
+        """As :meth:`Flips.learnt`, in rows that sum to 1."""
+        found = _smooth(out, total)
+        return Transition(found / found.sum(1, keepdims=True))
+
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw one class for each true label."""
         return draw(y, classes, 1, seed, transition=self.rates)
@@ -206,6 +256,59 @@ class Transition(_Matrix):
 
     def _moments(self) -> tuple[Array, Array]:
         return self.rates, np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
+
+
+def _smooth(out: Array, total: Array) -> Array:
+    """Return how often classes were ruled out by true class, ``[k, k]``, from counts ``[k, k]``.
+
+    Two rows of the mean of all classes come on top, apart for mistakes and for the rest.
+    """
+    own = np.eye(len(total), dtype=bool)
+    mistakes, rest = (out[part].sum() + 1 for part in (own, ~own))
+    mean = np.where(own, mistakes, rest / (len(total) - 1)) / (total.sum() + 2)
+    return np.asarray((out + 2 * mean) / (total[:, None] + 2))
+
+
+Kind = TypeVar("Kind", Uniform, Transition, Flips)
+
+
+def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
+    """Learn how sets came about from rows whose class is known, or about which much is known.
+
+    Parameters
+    ----------
+    kind
+        `Transition` (a matrix Q), `Flips`, or `Uniform`, of which the error rate of each class is
+        learnt.
+    sets
+        What was ruled out.
+    known
+        ``[n]``: the position of each row's class, or -1; or ``[n, k]``: how likely each class is
+        before the set is heard, as a model says that did not see the row. By EM what is likely
+        after it and the rates are then brought to agree.
+
+    Examples
+    --------
+    >>> sets = Transition([[0, 0.8, 0.2], [0.5, 0, 0.5], [0.1, 0.9, 0]]).draw([0, 1, 2] * 500, 3)
+    >>> learn_origin(Transition, sets, [0, 1, 2] * 500).rates.round(1).tolist()
+    [[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]]
+    """
+    (n, k), told = sets.shape, to_array(known, "known").astype(float)
+    if told.shape == (n,) and n and np.isin(told, np.arange(-1, k)).all():
+        told = np.eye(k + 1)[told.astype(int)][:, :k]
+    if told.shape != (n, k) or not (told >= 0).all():
+        raise LabelError(f"known is {brief(known)}", f"give {n} positions, or {n} rows of {k}")
+    sure = bool(np.isin(told, (0, 1)).all())
+    chance, out = told, sets.excluded.astype(float)
+    for _ in range(1 if sure else 100):
+        found, last = kind.learnt(chance.T @ out, chance.sum(0)), chance
+        if not sure:
+            after = found.log_likelihood(sets)
+            chance = told * np.exp(after - after.max(1, keepdims=True))
+            chance /= np.maximum(chance.sum(1, keepdims=True), 1e-300)
+        if np.abs(chance - last).max(initial=0) < 1e-4:
+            break
+    return found
 
 
 class Interval(NamedTuple):
@@ -402,6 +505,7 @@ def evidence(
     items: Any = None,
     people: Any = None,
     truth: Any = None,
+    origin: Origin | None = None,
 ) -> Evidence:
     r"""Say what sets make of every class, if some of them are wrong.
 
@@ -410,8 +514,9 @@ def evidence(
     sets
         What was ruled out: a set for each row, or one for each answer where `items` are given.
     error
-        How often a set holds the true class by mistake: a rate, or one for each set; or a pair of
-        whole numbers, how many of how many questions with a known answer were answered wrongly.
+        How often a set holds the true class by mistake: a rate, one for each set, or ``[1, k]``,
+        one for each true class; or a pair of whole numbers, how many of how many questions with a
+        known answer were answered wrongly.
     items
         ``[m]``: about which row each set is, rows being counted from 0. Answers about a row are
         taken as independent, given its class.
@@ -423,6 +528,9 @@ def evidence(
         ``[n]``: the position of each row's class where it is known, else -1. Such rows teach their
         class, and where they are a random part of all, thirty or more, they correct what the sets
         of all rows say: it then does not matter how sets came about.
+    origin
+        How sets came about where that is known, or learnt (:func:`learn_origin`): a matrix, say.
+        There is then no other error rate.
 
     Examples
     --------
@@ -451,14 +559,13 @@ def evidence(
         own = known * (rate / mean) if known.ndim and mean > 0 else rate
         return evidence(sets, np.minimum(own, 0.99), items=places)
 
-    likelihood = Uniform(error=sure).log_likelihood(sets)
-    likelihood += np.reshape(np.log1p(-sure), (-1, 1))
-    credit = Uniform(error=known).credit(sets)
+    likelihood = (origin or Uniform(error=sure)).log_likelihood(sets)
+    credit = (origin or Uniform(error=known)).credit(sets)
     if places is not None:
         n = int(places.max(initial=-1)) + 1
         joined, likelihood, credit = join_answers(sets, likelihood, credit, places, n)
     level = likelihood.max(1)
-    told = credit, gold, at_error, level, learnt and learnt.own
+    told = credit, gold, None if origin else at_error, level, learnt and learnt.own
     found = Evidence(joined, likelihood - level[:, None], *told)
     return found if truth is None else _with_truth(found, truth)
 
