@@ -26,7 +26,9 @@ def simulated(
     return sets, items, who, np.bincount(who, wrong, people) / np.bincount(who, minlength=people)
 
 
-def written_out(rows: list[set[int]], items: list[int], who: list[int], k: int) -> list[float]:
+def written_out(
+    rows: list[set[int]], items: list[int], who: list[int], k: int, proposed: bool
+) -> list[float]:
     """The same EM in plain loops."""
     n, people = max(items) + 1, max(who) + 1
     e, share = [0.05] * people, [1 / k] * k
@@ -39,30 +41,34 @@ def written_out(rows: list[set[int]], items: list[int], who: list[int], k: int) 
                 for out, about, a in zip(rows, items, who, strict=True):
                     s = len(out)
                     if about == i and s:
-                        right = (1 - e[a]) / comb(k - 1, s)
-                        chance *= e[a] / comb(k - 1, s - 1) if c in out else right
+                        right, wrong = 1 / comb(k - 1, s), 1 / comb(k - 1, s - 1)
+                        if proposed:  # the set was there before
+                            right = wrong = 1
+                        chance *= e[a] * wrong if c in out else (1 - e[a]) * right
                 one.append(chance)
             p.append([chance / sum(one) for chance in one])
         share = [(sum(p[i][c] for i in range(n)) + 1) / (n + k) for c in range(k)]
-        wrong = [sum(p[i][c] for c in out) for out, i in zip(rows, items, strict=True)]
+        missed = [sum(p[i][c] for c in out) for out, i in zip(rows, items, strict=True)]
         said = [bool(out) for out in rows]
-        mean = (sum(wrong) + 1) / (sum(said) + 2)
+        mean = (sum(missed) + 1) / (sum(said) + 2)
         last, e = e, []
         for a in range(people):
-            own = [w for w, one, by in zip(wrong, said, who, strict=True) if one and by == a]
+            own = [w for w, one, by in zip(missed, said, who, strict=True) if one and by == a]
             e.append((sum(own) + 10 * mean) / (len(own) + 10))
         if max(abs(a - b) for a, b in zip(last, e, strict=True)) < 1e-4:
             break
     return e
 
 
-def test_it_is_em_written_out() -> None:
+@pytest.mark.parametrize("proposed", [False, True])
+def test_it_is_em_written_out(proposed: bool) -> None:
     rows = [{0, 1}, {0, 2}, {1, 2}, {0, 1}, {3}, {0, 1, 2}, {3, 2}, set(), {1, 2, 3}, {0, 3}]
     items, who = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3], [0, 1, 2, 0, 1, 0, 2, 1, 2, 1]
     table = [[int(c in out) for c in range(4)] for out in rows]
-    found = learn_errors(LabelSets(table, 4, unlabelled=True), np.array(items), np.array(who))
+    sets = LabelSets(table, 4, unlabelled=True)
+    found = learn_errors(sets, np.array(items), np.array(who), proposed)
     assert found is not None
-    np.testing.assert_allclose(found.own, written_out(rows, items, who, 4), atol=1e-9)
+    np.testing.assert_allclose(found.own, written_out(rows, items, who, 4, proposed), atol=1e-9)
 
 
 @pytest.mark.parametrize("error", [0.05, 0.1, 0.2])

@@ -21,7 +21,7 @@ from ruleout.learning import planning, read_lesson, read_review
 from ruleout.learning.training_data import _aligned
 from ruleout.web.answer_log import HEARD
 from ruleout.web.entities import Item, Reply
-from ruleout.web.error_rates import error_rates, evidence, gold_counts, weights
+from ruleout.web.error_rates import error_rates, evidence, gold_counts, told_rates, weights
 from ruleout.web.importing import Earlier
 from ruleout.web.project import Project
 
@@ -127,6 +127,27 @@ def test_where_gold_questions_were_answered_contradictions_teach(images: Any, ho
     assert said.gold is not None
     assert said.gold[1] == asked
     assert any("answers to gold questions were wrong" in note for note in found.notes)
+
+
+def test_without_gold_questions_agreement_tells_how_often_people_err(tmp_path: Path) -> None:
+    """Three answers about each item, of which every fifth is wrong."""
+    x, y = digits(150)
+    project, truth = make(tmp_path / "project", write_rows(tmp_path / "rows.csv", x), y, rounds=3)
+    with project:
+        annotate(project, truth, people=4, error=0.2)
+        log = project.store.answer_log()
+        found = read_lesson(project, "intersection", graded=True)
+        assert {one.item for one in log.contradictions()} & {*(found.table.row_names or ())}
+        assert read_review(project).evidence is not None
+    said: Any = found.target
+    rates = told_rates(log)
+    assert not rates.measured.any()
+    assert 0.1 < rates.team[0] < 0.3
+    assert said.gold == rates.counts
+    assert any("People agree as if" in note for note in found.notes)
+    best = said.likelihood.argmax(1)
+    names = found.table.row_names or ()
+    assert np.mean([truth[name] == c for name, c in zip(names, best, strict=True)]) > 0.2
 
 
 @pytest.fixture(scope="module")

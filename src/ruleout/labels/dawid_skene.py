@@ -33,7 +33,9 @@ class LearntErrors(NamedTuple):
     counts: tuple[int, int]
 
 
-def learn_errors(sets: LabelSets, items: Any, people: Any) -> LearntErrors | None:
+def learn_errors(
+    sets: LabelSets, items: Any, people: Any, proposed: Any = False
+) -> LearntErrors | None:
     """Learn how often each person is wrong from what others say of the same items.
 
     Returns None where that cannot be told: no item has two answers, or those that have rule out so
@@ -45,9 +47,14 @@ def learn_errors(sets: LabelSets, items: Any, people: Any) -> LearntErrors | Non
         What was ruled out, an answer in each row; one that rules nothing out does not count.
     items, people
         ``[m]``: about what and by whom, numbers counted from 0.
+    proposed
+        ``[m]``: whether the set was drawn before the person said yes or no, so that a wrong answer
+        is no less likely where it rules out little.
     """
     says, k = np.flatnonzero(sets.sizes), sets.shape[1]
     about, who, size = np.asarray(items)[says], np.asarray(people)[says], sets.sizes[says]
+    asked = np.broadcast_to(proposed, len(sets))[says]
+    odds = np.where(asked, 0, np.log(np.maximum(k - size, 1)) - np.log(size))
     heard, many = np.bincount(about), np.bincount(who, minlength=np.max(people, initial=0) + 1)
     with np.errstate(divide="ignore"):
         left = 1 + (k - 1) * np.exp(np.bincount(about, np.log(1 - size / (k - 1))))
@@ -59,7 +66,7 @@ def learn_errors(sets: LabelSets, items: Any, people: Any) -> LearntErrors | Non
 
     def score(own: Array) -> Array:  # the log of how likely each class with all answers is
         e = own[who]
-        gap = np.log(e * (k - size)) - np.log((1 - e) * size)
+        gap = np.log(e) - np.log1p(-e) + odds
         said = np.bincount(cell, gap[answer], len(heard) * k).reshape(-1, k)
         return np.asarray(said + np.log(share) + np.bincount(about, np.log1p(-e))[:, None])
 

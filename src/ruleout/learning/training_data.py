@@ -18,9 +18,9 @@ from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
-from ruleout.web.answer_log import HEARD, AnswerLog, Contradiction
+from ruleout.web.answer_log import HEARD, Contradiction
 from ruleout.web.entities import Item
-from ruleout.web.error_rates import error_rates, evidence, gold_counts, weights
+from ruleout.web.error_rates import evidence, gold_counts, told_rates, weights
 from ruleout.web.project import Project
 from ruleout.web.spreadsheet import FORMULA, inert
 
@@ -64,17 +64,17 @@ def read_lesson(
     source, reading
         Of the features: see :func:`~ruleout.learning.read_features`.
     graded
-        Where gold questions were answered, return all that these answers say of every class, as
-        the approach ``"likelihood"`` reads it, in the place of sets and weights. Then items whose
-        answers contradict each other teach as well.
+        Where gold questions were answered, or enough items by several people, return all that
+        these answers say of every class, as the approach ``"likelihood"`` reads it, in the place of
+        sets and weights. Then items whose answers contradict each other teach as well.
     """
     if how not in get_args(How):
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
         raise InputError(f"unknown way to learn {brief(how)}", say)
     log = project.store.answer_log()
     target: LabelSets | Answers | Evidence
-    tests, early = _tests(log), log.early(*HEARD[how])
-    if graded := graded and tests > 0:
+    rates, early = told_rates(log), log.early(*HEARD[how])
+    if graded := graded and rates.counts[1] > 0:
         told = np.bincount(log.item[log.standing(*HEARD[how])], minlength=len(log.items)) > 0
         used = np.flatnonzero((told | (log.decided >= 0)) & ~early)
         names, target = tuple(log.items[row] for row in used), evidence(log, used, *HEARD[how])
@@ -109,17 +109,20 @@ def read_lesson(
         )
     weight = None
     if isinstance(target, Evidence):
-        wrong, asked = target.gold or (0, 0)
+        wrong, asked = rates.counts
+        told = f"{wrong:,} of {asked:,} answers to gold questions were wrong"
+        if not rates.measured.any():
+            told = f"People agree as if {wrong / asked:.1%} of their answers were wrong"
         notes.append(
-            f"{wrong:,} of {asked:,} answers to gold questions were wrong: mistakes are expected, "
-            "and items whose answers contradict each other teach, too."
+            f"{told}: mistakes are expected, and items whose answers contradict each other teach, "
+            "too."
         )
-    elif tests:
+    elif rates.measured.any():
         sets = target if isinstance(target, LabelSets) else target.per_item()[1]
-        weight = weights(log, sets, names, error_rates(log))
+        weight = weights(log, sets, names, rates)
         notes.append(
             f"Rows weigh {weight.min():.2f} to {weight.max():.2f}, how likely their answers are "
-            f"right by {tests:,} answers to gold questions."
+            f"right by {rates.counts[1]:,} answers to gold questions."
         )
     place = {name: row for row, name in enumerate(names)}
     rows = [place[name] for name in table.row_names or ()]
@@ -133,18 +136,14 @@ def read_lesson(
     )
 
 
-def _tests(log: AnswerLog) -> int:
-    return int(gold_counts(log)[1].sum())
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Review:
     """The items of a project that have features, with all that is known about them."""
 
     table: Table  #: the features; ``row_names`` are the items' names
     sets: LabelSets  #: what is ruled out, by all answers together and by a class that is known
-    #: what all answers about an item, and a class that is known, say of every class; None where no
-    #: gold question measured how often people err
+    #: what all answers about an item, and a class that is known, say of every class; None where
+    #: neither gold questions nor agreement tell how often people err
     evidence: Evidence | None
     answers: Answers  #: every "yes" and "no" to a set drawn at random; items are rows of the table
     said: Answers  #: the same with the items whose answers contradict each other
@@ -177,7 +176,7 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
         sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],
-        evidence=evidence(sure, rows) if _tests(log) else None,
+        evidence=evidence(sure, rows) if told_rates(log).counts[1] else None,
         answers=part(log.every_answer(), rows.tolist()),
         said=part(log.every_answer(contradicting=True), rows.tolist()),
         tests=(int((asked - right)[:, :2].sum()), int(asked[:, :2].sum())),

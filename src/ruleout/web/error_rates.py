@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels import LabelSets
 from ruleout.labels.bits import chunks, count, unpack
+from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Credit, Evidence, join_answers, stay_credit
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
@@ -43,11 +44,16 @@ ASSUMED = 0.05  # error rate where no gold question was answered
 
 
 class ErrorRates(NamedTuple):
-    """Error rates by form, the team's [3] and everybody's own [user, 3]; which were measured."""
+    """Error rates by form, the team's [3] and everybody's own [user, 3]; which were measured.
+
+    By so many answers to questions whose answer is known (second), of which so many were wrong
+    (first), or by what tells as much.
+    """
 
     team: Vector
     own: Vector
     measured: Switch
+    counts: tuple[int, int] = (0, 0)
 
 
 def gold_counts(log: AnswerLog) -> tuple[Whole, Whole]:
@@ -75,7 +81,27 @@ def error_rates(log: AnswerLog, *, assumed: float = ASSUMED) -> ErrorRates:
     wrong = asked - right
     n, w = asked.sum(0), wrong.sum(0)
     team = np.where(n > 0, (w + 1) / (n + 2), assumed)
-    return ErrorRates(team, (wrong + 2 * team) / (asked + 2), asked > 0)
+    counts = int(w.sum()), int(n.sum())
+    return ErrorRates(team, (wrong + 2 * team) / (asked + 2), asked > 0, counts)
+
+
+def told_rates(log: AnswerLog) -> ErrorRates:
+    """Return what gold questions tell; without any, what agreement does, if it tells enough.
+
+    See :func:`~ruleout.labels.dawid_skene.learn_errors`.
+    """
+    found = error_rates(log)
+    if found.counts[1]:
+        return found
+    places = heard(log)
+    sets = LabelSets.from_packed(log.ruled_out(places), log.classes, unlabelled=True)
+    drawn = log.is_kind("yes", "no")[places]
+    learnt = learn_errors(sets, log.item[places], log.user[places], drawn)
+    if learnt is None:
+        return found
+    team, own = np.full(len(FORMS), learnt.own.mean()), np.full(found.own.shape, learnt.own.mean())
+    own[: len(learnt.own)] = learnt.own[:, None]
+    return found._replace(team=team, own=own, counts=learnt.counts)
 
 
 def heard(log: AnswerLog, *kinds: Kind) -> Whole:
@@ -110,7 +136,8 @@ def evidence(
     Which class an item is of, all of them tell. How often predictions are right, only what was
     drawn before the answer was known, each draw once, and what was clicked away.
     """
-    rates, (right, asked) = rates or error_rates(log), gold_counts(log)
+    rates = rates or told_rates(log)
+    wrong, asked = rates.counts
     at = np.full(len(log.items), -1)
     at[items] = np.arange(len(items))
     places = log.standing(*kinds)
@@ -123,12 +150,12 @@ def evidence(
     sets, likely, credit = _with_decisions(*told, log.decided[items])
 
     def at_error(rate: float) -> Evidence:
-        factor = rate * (asked.sum() + 2) / ((asked - right).sum() + 1)
+        factor = rate * (asked + 2) / (wrong + 1)
         other = rates._replace(own=np.clip(rates.own * factor, 1e-4, 0.99))
         return evidence(log, items, *kinds, rates=other)
 
-    level, gold = likely.max(1), (int((asked - right).sum()), int(asked.sum()))
-    return Evidence(sets, likely - level[:, None], credit, gold, at_error, level)
+    level = likely.max(1)
+    return Evidence(sets, likely - level[:, None], credit, rates.counts, at_error, level)
 
 
 def _chances(log: AnswerLog, rates: ErrorRates, places: Whole, both: bool) -> tuple[Vector, Vector]:
