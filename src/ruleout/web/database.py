@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, inspect
+from sqlalchemy import Connection, Table, create_engine, event, exc, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
@@ -86,7 +86,14 @@ class Database:
             self._writers = _WRITERS.setdefault(str(self.file.resolve()), FairLock(1))
         #: As people may see it: the file, or the address without its password.
         self.name = str(self.file or parsed.render_as_string(hide_password=True))
-        self.engine = _engine(parsed)
+        alive = {} if self.file else {k: v for k, v in _ALIVE.items() if k not in parsed.query}
+        # Writers take turns for the first twenty connections; the rest are for readers.
+        pool: dict[str, Any] = {"pool_size": _CONNECTIONS, "max_overflow": 10, "pool_timeout": 60}
+        try:
+            self.engine = create_engine(parsed, connect_args=alive, **pool)
+        except ImportError:
+            remedy = "run pip install 'ruleout[postgres]'"
+            raise StoreError("PostgreSQL needs psycopg, which is absent", remedy) from None
         event.listen(self.engine, "connect", _sqlite if self.file else _postgresql)
         if self.file:
             event.listen(self.engine, "begin", _begin)
@@ -178,18 +185,6 @@ def _parsed(url: str) -> URL:
     if parsed.drivername == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise StoreError("a project in memory would be lost", _REMEDY)
     return parsed
-
-
-def _engine(url: URL) -> Engine:
-    sqlite = url.drivername == "sqlite"
-    alive = {} if sqlite else {k: v for k, v in _ALIVE.items() if k not in url.query}
-    # Writers take turns for the first twenty connections; the rest are for readers.
-    pool: dict[str, Any] = {"pool_size": _CONNECTIONS, "max_overflow": 10, "pool_timeout": 60}
-    try:
-        return create_engine(url, connect_args=alive, **pool)
-    except ImportError:
-        remedy = "run pip install 'ruleout[postgres]'"
-        raise StoreError("PostgreSQL needs psycopg, which is absent", remedy) from None
 
 
 def _sqlite(connection: Any, _: object) -> None:

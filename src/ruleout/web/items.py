@@ -227,14 +227,28 @@ def _read_rows(
     meet = unique("name", "name each row once", path)
 
     def item(row: int, cells: dict[str, Any]) -> Item:
-        value = f"row {row}" if name is None else _cell(cells, name)
-        given = "" if value is None else str(value)
+        given = f"row {row}" if name is None else _text(cells, name)
         own = check_name(given, "name", "give every row a name", column=name)
         known = None if gold is None else _class_code(cells, gold, classes)
         shown = {key: cell for key, cell in cells.items() if key not in (name, gold)}
-        made = _item(own, shown, text, known, most.characters)
+        if text is not None:
+            content = _text(shown, text)
+            if not content.strip():
+                raise InputError("the text is empty", "drop the row, or fill the cell", column=text)
+            more: dict[str, Any] = {"kind": "text", "text": content}
+        else:
+            for key in shown:
+                if not storable(key):
+                    raise InputError(f"the column name {key!a} cannot be stored", "rename it")
+            plain = {key: _cell(shown, key) for key in shown}
+            content = json.dumps(plain, sort_keys=True)
+            more = {"kind": "row", "cells": plain}
+        if len(content) > most.characters:
+            problem = f"the row has {len(content):,} characters, more than {most.characters:,}"
+            raise InputError(problem, "shorten it")
         meet(own)
-        return made
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        return Item(name=own, sha256=digest, gold=known, **more)
 
     items = list(islice(map_rows(path, item), most.items + 1))
     if len(items) > most.items:
@@ -242,34 +256,16 @@ def _read_rows(
     return items
 
 
-def _item(
-    name: str, cells: dict[str, Any], text: str | None, gold: int | None, longest: int
-) -> Item:
-    if text is not None:
-        value = _cell(cells, text)
-        content = "" if value is None else str(value)
-        if not content.strip():
-            raise InputError("the text is empty", "drop the row, or fill the cell", column=text)
-        more: dict[str, Any] = {"kind": "text", "text": content}
-    else:
-        for key in cells:
-            if not storable(key):
-                raise InputError(f"the column name {key!a} cannot be stored", "rename it")
-        plain = {key: _cell(cells, key) for key in cells}
-        content = json.dumps(plain, sort_keys=True)
-        more = {"kind": "row", "cells": plain}
-    if len(content) > longest:
-        problem = f"the row has {len(content):,} characters, more than {longest:,}"
-        raise InputError(problem, "shorten it")
-    return Item(name=name, sha256=hashlib.sha256(content.encode()).hexdigest(), gold=gold, **more)
-
-
 def _class_code(cells: dict[str, Any], column: str, classes: Sequence[str]) -> int | None:
-    value = _cell(cells, column)
-    label = "" if value is None else str(value).strip()
+    label = _text(cells, column).strip()
     if label and label not in classes:
         raise unknown(label, tuple(classes), column=column)
     return classes.index(label) if label else None
+
+
+def _text(cells: dict[str, Any], column: str) -> str:
+    value = _cell(cells, column)
+    return "" if value is None else str(value)
 
 
 def _cell(cells: dict[str, Any], column: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +44,7 @@ _SCHEMES = ("postgres", "postgresql", "postgresql+psycopg")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project:
+class Project(AbstractContextManager["Project"]):
     """A project that is open; :meth:`create` makes one and :meth:`open` opens it."""
 
     folder: Path
@@ -146,9 +146,6 @@ class Project:
 
     def close(self) -> None:
         self.store.close()
-
-    def __enter__(self) -> Project:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

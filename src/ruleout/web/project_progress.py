@@ -69,7 +69,7 @@ def _pace(
     return pace(given, timedelta(seconds=settings.lease_seconds))
 
 
-_RECENT = 100  # rows of the log that the pace is taken from
+RECENT = 100  # rows of the log that the pace is taken from
 _GIVEN = ("yes", "no", "excluded")
 _user: Any = bindparam("user", type_=Integer)
 
@@ -97,7 +97,7 @@ def _skips(*where: Any) -> Label[Any]:
 def _last(*where: Any) -> Select[Any]:
     """The last of the log; what does not tell the pace is left out after it is read."""
     columns = answers.c.received, answers.c.kind, answers.c.status
-    return select(*columns).where(*where).order_by(answers.c.number.desc()).limit(_RECENT)
+    return select(*columns).where(*where).order_by(answers.c.number.desc()).limit(RECENT)
 
 
 _further = _count(~slots.c.needed, slots.c.answer.is_not(None)).scalar_subquery()

@@ -7,7 +7,7 @@ import json
 import secrets
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -57,7 +57,7 @@ _ASKED = _ITEM.where(
 )
 
 
-class Store(Accounts):
+class Store(Accounts, AbstractContextManager["Store"]):
     """A labelling project; :meth:`create` makes one and :meth:`open` opens it.
 
     Every method may be called from any thread, and any number of processes may have the same
@@ -94,9 +94,16 @@ class Store(Accounts):
             if database.file and not database.file.parent.is_dir():
                 problem = f"there is no folder {str(database.file.parent)!r}"
                 raise StoreError(problem, "make it first")
+            every = list(items)
+            _check_settings(settings)
+            if not every:
+                raise StoreError("there are no items", "give at least one")
+            _check_items(every, len(settings.classes))
+            row = {"id": 1, "settings": json.dumps(asdict(settings)), "created": moment(None)}
             with database.writing() as db:
                 make(database, db)
-                write_project(db, settings, items, moment(None))
+                db.execute(insert(project).values({**row, "revision": 0, "secret": new_secret()}))
+                _write_items(db, settings, every)
                 database.settle(db, schema.items, schema.slots)
             database.keep_a_journal()
             return cls(database)
@@ -158,18 +165,18 @@ class Store(Accounts):
         except Exception as error:  # of one of them, who must not harm the others
             if not one_by_one(error):
                 raise
-        return [self._alone(request) for request in requests]
+        found: list[Turn | BaseException] = []
+        for request in requests:
+            try:
+                found += self._together([request])
+            except Exception as error:
+                found.append(error)
+        return found
 
     def _together(self, requests: Sequence[TurnRequest]) -> list[Turn | RefusedError]:
         with self._database.writing() as db:
             self._database.by_index(db)
             return take_turns(db, self._refreshed, requests)
-
-    def _alone(self, request: TurnRequest) -> Turn | BaseException:
-        try:
-            return self._together([request])[0]
-        except Exception as error:
-            return error
 
     def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:
         """Import answers that were given elsewhere; those that are known are not added again."""
@@ -276,9 +283,6 @@ class Store(Accounts):
     def close(self) -> None:
         self._database.close()
 
-    def __enter__(self) -> Store:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -295,18 +299,6 @@ def _opening(url: str) -> Iterator[Database]:
             raise
         problem = f"cannot open {database.name} ({error.cause})"
         raise StoreError(problem, "check the address and the server") from None
-
-
-def write_project(db: Connection, settings: Settings, given: Iterable[Item], now: datetime) -> None:
-    """Check the settings and the items and write them down, with a slot for every answer."""
-    every = list(given)
-    _check_settings(settings)
-    if not every:
-        raise StoreError("there are no items", "give at least one")
-    _check_items(every, len(settings.classes))
-    row = {"id": 1, "settings": json.dumps(asdict(settings)), "created": now, "revision": 0}
-    db.execute(insert(project).values({**row, "secret": new_secret()}))
-    _write_items(db, settings, every)
 
 
 def _write_items(db: Connection, settings: Settings, every: Sequence[Item]) -> None:

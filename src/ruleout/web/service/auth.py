@@ -26,9 +26,7 @@ from ruleout.web.service.problems import LOG, ProblemError, one_line
 from ruleout.web.service.rate_limit import Delays
 from ruleout.web.store import Store
 
-_WRONG = "The name or the password is wrong."
 _USED = "this invite link was used or has run out; ask the lead of the project for another"
-_A_YEAR = 365 * 86_400  # seconds
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -60,7 +58,9 @@ class Auth:
         """
         name, password = call.form.get("name", ""), call.form.get("password", "")
         with self._in_line(call.household):
-            user, kept = await to_thread.run_sync(self._kept, name)
+            long = len(name) > LONGEST_NAME
+            found = None if long else await to_thread.run_sync(self._store.password, name)
+            user, kept = found or (None, None)
             device = self._device.read(call.scope)
             familiar = kept is not None and device == _device_of(kept)
             key = folded(name[: LONGEST_NAME + 1]), "" if familiar else call.household
@@ -72,7 +72,7 @@ class Auth:
                 if not fits or user is None or kept is None or user.disabled:
                     self._failures.failed(key)
                     LOG.warning("login of %s from %s failed", one_line(name), one_line(call.peer))
-                    return self.login_page(call, name, _WRONG, 401)
+                    return self.login_page(call, name, "The name or the password is wrong.", 401)
                 self._failures.succeeded(key)
         return await self._passwords.slowly(self._renewed, call, user, password, kept)
 
@@ -97,10 +97,6 @@ class Auth:
             self._store.rehash(user, kept, before=before)
         return self._let_in(call, user, kept)
 
-    def _kept(self, name: str) -> tuple[User | None, str | None]:
-        found = self._store.password(name) if len(name) <= LONGEST_NAME else None
-        return found or (None, None)
-
     def _let_in(self, call: Call, user: User, kept: str) -> Response:
         """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
         if call.token is not None:
@@ -109,7 +105,7 @@ class Auth:
         token = self._store.begin(user, hours=hours, password_hash=kept, now=now)
         response = RedirectResponse("/", 303)
         self._session.write(call, response, token)
-        self._device.write(call, response, _device_of(kept), _A_YEAR)
+        self._device.write(call, response, _device_of(kept), 365 * 86_400)
         return response
 
     def join_page(self, call: Call, problem: str | None = None, status: int = 200) -> Response:

@@ -46,35 +46,29 @@ class Images:
     def _sent(self, call: Call, root: Path | None, item: Item) -> Response:
         with ExitStack() as closing:
             stream = closing.enter_context(_opened(root, item))
-            response = self._image(call, item, stream)
-            if isinstance(response, StreamingResponse):
-                closing.pop_all()  # it closes the file
-            return response
-
-    def _image(self, call: Call, item: Item, stream: BufferedReader) -> Response:
-        status = os.fstat(stream.fileno())
-        head = stream.read(32)
-        kind = image_type(head)
-        if not status.st_size <= self._largest or kind is None:
-            raise _absent()
-        version = f"{item.sha256} {status.st_size} {status.st_mtime_ns}"
-        headers = {
-            "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
-            "Cache-Control": "private, max-age=3600",
-            "Vary": "Cookie",  # what one person may see another may not
-            "Content-Disposition": "inline",
-            "Content-Security-Policy": "default-src 'none'; sandbox",  # images of strangers
-        }
-        if call.has(headers["ETag"]):
-            return Response(None, 304, headers)
-        headers["Content-Length"] = str(status.st_size)
-        self._check(item, headers["ETag"], head, stream)
-        if status.st_size > _PIECE:
-            return StreamingResponse(pieces(stream, head, status.st_size), 200, headers, kind)
-        content = head + stream.read(status.st_size - len(head))
-        if len(content) != status.st_size:  # it is being written just now
-            raise _absent()
-        return Response(content, 200, headers, kind)
+            status, head = os.fstat(stream.fileno()), stream.read(32)
+            kind, size = image_type(head), status.st_size
+            if size > self._largest or kind is None:
+                raise _absent()
+            version = f"{item.sha256} {size} {status.st_mtime_ns}"
+            headers = {
+                "ETag": f'"{hashlib.sha256(version.encode()).hexdigest()[:32]}"',
+                "Cache-Control": "private, max-age=3600",
+                "Vary": "Cookie",  # what one person may see another may not
+                "Content-Disposition": "inline",
+                "Content-Security-Policy": "default-src 'none'; sandbox",  # images of strangers
+            }
+            if call.has(headers["ETag"]):
+                return Response(None, 304, headers)
+            headers["Content-Length"] = str(size)
+            self._check(item, headers["ETag"], head, stream)
+            if size > _PIECE:
+                closing.pop_all()  # the file is closed when all of it is sent
+                return StreamingResponse(pieces(stream, head, size), 200, headers, kind)
+            content = head + stream.read(size - len(head))
+            if len(content) != size:  # it is being written just now
+                raise _absent()
+            return Response(content, 200, headers, kind)
 
     def _check(self, item: Item, version: str, head: bytes, stream: BufferedReader) -> None:
         """Raise where the file is not the one that the project was made with.

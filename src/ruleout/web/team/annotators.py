@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ruleout.web.answer_log import KINDS, AnswerLog, Whole, keys, moment
-from ruleout.web.project_progress import pace
-
-_LAST = 100  # rows that a pace is taken from
+from ruleout.web.project_progress import RECENT, pace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,7 @@ def paces(log: AnswerLog, pause: timedelta) -> dict[str, float]:
     """
     found, given = {}, log.is_kind("yes", "no", "excluded") & ~log.imported
     for user in np.unique(log.user).tolist():
-        last = np.flatnonzero(log.user == user)[-_LAST:]
+        last = np.flatnonzero(log.user == user)[-RECENT:]
         moments = log.received[last[given[last]]].tolist()
         per_hour = pace([moment(received) for received in moments], pause)
         if per_hour is not None:
