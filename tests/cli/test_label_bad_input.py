@@ -143,7 +143,7 @@ def full(*_: object, **__: object) -> Any:
     ("where", "name"),
     [
         (Path, "mkdir"),
-        (folders, "_private"),
+        (folders, "_sqlite"),
         (folders, "write_card"),
         (atomic, "_sync"),
         (Path, "rename"),

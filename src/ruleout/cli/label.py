@@ -259,12 +259,6 @@ def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str
     typer.echo(f"  {ADDRESS}/join/{token}")
 
 
-_READABLE = (
-    "passwords and answers can be read on their way to other machines; give --certificate and "
-    "--key, or let a proxy speak https and give --behind-proxy"
-)
-
-
 @friendly()
 def serve(
     project: Place,
@@ -301,7 +295,9 @@ def serve(
 
     with _open(project) as opened:
         if not (behind_proxy or certificate or is_loopback(host)):
-            tell([_READABLE])
+            problem = "passwords and answers can be read on their way to other machines"
+            remedy = "give --certificate and --key, or let a proxy speak https and give"
+            tell([f"{problem}; {remedy} --behind-proxy"])
         if seen is None and host in ("0.0.0.0", "::"):
             tell(["links will not lead here from other machines; give --origin, what people type"])
         options = Options(

@@ -212,8 +212,6 @@ def contradiction_notes(contradictions: Sequence[Contradiction], then: str) -> l
     ]
 
 
-# ---------------------------------------------------------------------- features
-
 _REMEDY = f"give numbers for each item with --features-from FILE, whose column {KEY!r} names it"
 _TEXT = f"take their words with --text text, or {_REMEDY}"
 
@@ -295,10 +293,9 @@ def _cells(project: Project, items: Sequence[Item], ask: Request) -> Table:
         for name in names:
             cells = [row.get(name) for row in rows]
             plain = all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells)
-            kind: Any
-            kind, made = (float, pa.float64()) if plain else (str, pa.string())
-            values = pa.array([None if cell is None else kind(cell) for cell in cells], made)
-            columns[name] = pa.chunked_array([values])
+            kind: Any = float if plain else str
+            values = [None if cell is None else kind(cell) for cell in cells]
+            columns[name] = pa.array(values, pa.float64() if plain else pa.string())
         x, coarse = to_matrix(pa.table(columns))
         x = x if names else np.empty((len(items), 0), np.float32)
         reading: dict[str, Any] = {"kind": "columns", "features": names}

@@ -106,8 +106,6 @@ def _kappa(items: int, found: Vector) -> Agreement:
     return Agreement(items=items, observed=observed, kappa=kappa, error=error)
 
 
-# ---------------------------------------------------------------------- guessing
-
 _DECENT = 0.8  # how often somebody is right who pays some attention
 _LEVEL = 0.05  # how likely it may be that any decent annotator is taken for one who guesses
 _CELLS = 1 << 21  # answers times classes that are looked at; of more, a share of the items
