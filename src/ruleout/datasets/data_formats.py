@@ -67,14 +67,14 @@ class _Gzip:
 
 
 class Content:
-    """What a stream holds, unpacked if it starts as gzip or xz do."""
+    """What a stream holds, unpacked if it starts as gzip or xz do: at most so many bytes."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], most: float = math.inf) -> None:
         self.start = stream.read(2)
         stream.seek(0)
         if not self.start:
             raise DataError("the file is empty")
-        self._stream = stream
+        self._stream, self._left = stream, most
         self._engine: Any = None
         if self.start == b"\x1f\x8b":
             self._engine = _Gzip()
@@ -91,11 +91,10 @@ class Content:
 
     def some(self, most: int) -> bytes:
         """Return the next bytes: one at least, `most` at most; none where the content ends."""
-        most = min(most, _PIECE)
+        data, most = b"", min(most, _PIECE)
         if self._engine is None:
-            return self._stream.read(most)
-        data = b""
-        while not data and not self._engine.eof:
+            data = self._stream.read(most)
+        while not data and self._engine is not None and not self._engine.eof:
             packed = self._stream.read(_PACKED) if self._engine.needs_input else b""
             if self._engine.needs_input and not packed:
                 break
@@ -105,6 +104,9 @@ class Content:
                 raise DataError("the gzip data are damaged") from None
             except lzma.LZMAError:
                 raise DataError("the xz data are damaged, or want too much memory") from None
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError("the archive unpacks to more bytes than it can need")
         return data
 
     def finish(self) -> None:
@@ -146,12 +148,12 @@ def read_tar(
     nothing is unpacked.
     """
     with reporting(file), open(file, "rb") as stream:
-        tape, seen = _Tape(Content(stream), limits.total), set[str]()
-        for count, member in enumerate(tape.members(limits.member)):
+        content, seen = Content(stream, limits.total), set[str]()
+        for count, member in enumerate(_members(content, limits.member)):
             if count == limits.members:
                 raise DataError(f"the archive has more than {limits.members:,} members")
             if member.type in _NOTES:
-                notes = tape.content(member)
+                notes = _body(content, member)
                 if b" path=" in notes or b" size=" in notes:
                     raise DataError("the archive has a name or size too long for its form")
                 continue
@@ -159,55 +161,44 @@ def read_tar(
                 raise DataError(f"the archive has two members {brief(member.name)}")
             seen.add(member.name)
             take = member.isreg() and wanted(member.name)
-            content = tape.content(member, keep=take)
+            data = _body(content, member, keep=take)
             if take:
-                yield member.name, bytes(content)
+                yield member.name, data
 
 
-class _Tape:
-    """Blocks of 512 bytes one after the other, of no more than `left` bytes."""
+def _members(content: Content, most: int) -> Iterator[tarfile.TarInfo]:
+    """Give what the headers say up to the end; a reader takes the content after each."""
+    problem = "this is not a tar archive"
+    while any(header := _take(content, tarfile.BLOCKSIZE, "a header")):
+        try:
+            member = tarfile.TarInfo.frombuf(header, "latin-1", "strict")
+        except tarfile.HeaderError:
+            raise DataError(problem) from None
+        problem = "a header is damaged"
+        yield _checked(member, most)
+    while content.some(1 << 16):
+        pass  # zeros, or nothing of interest
+    content.finish()
 
-    def __init__(self, content: Content, left: int) -> None:
-        self._content, self._left = content, left
 
-    def members(self, most: int) -> Iterator[tarfile.TarInfo]:
-        """Give what the headers say up to the end; a reader takes the content after each."""
-        problem = "this is not a tar archive"
-        while any(header := bytes(self._take(tarfile.BLOCKSIZE, "a header"))):
-            try:
-                member = tarfile.TarInfo.frombuf(header, "latin-1", "strict")
-            except tarfile.HeaderError:
-                raise DataError(problem) from None
-            problem = "a header is damaged"
-            yield _checked(member, most)
-        while self._some(1 << 16):
-            pass  # zeros, or nothing of interest
-        self._content.finish()
+def _body(content: Content, member: tarfile.TarInfo, *, keep: bool = True) -> bytes:
+    """Return the content of the member whose header was given last, or pass over it."""
+    where = f"member {brief(member.name)}"
+    data = _take(content, member.size, where, keep=keep)
+    _take(content, -member.size % tarfile.BLOCKSIZE, where, keep=False)
+    return data
 
-    def content(self, member: tarfile.TarInfo, *, keep: bool = True) -> bytearray:
-        """Return the content of the member whose header was given last, or pass over it."""
-        where = f"member {brief(member.name)}"
-        data = self._take(member.size, where, keep=keep)
-        self._take(-member.size % tarfile.BLOCKSIZE, where, keep=False)
-        return data
 
-    def _take(self, size: int, where: str, *, keep: bool = True) -> bytearray:
-        data, left = bytearray(), size
-        while left:
-            piece = self._some(left)
-            if not piece:
-                raise DataError(f"the archive stops inside {where}")
-            left -= len(piece)
-            if keep:
-                data += piece
-        return data
-
-    def _some(self, most: int) -> bytes:
-        piece = self._content.some(most)
-        self._left -= len(piece)
-        if self._left < 0:
-            raise DataError("the archive unpacks to more bytes than it can need")
-        return piece
+def _take(content: Content, size: int, where: str, *, keep: bool = True) -> bytes:
+    data, left = bytearray(), size
+    while left:
+        piece = content.some(left)
+        if not piece:
+            raise DataError(f"the archive stops inside {where}")
+        left -= len(piece)
+        if keep:
+            data += piece
+    return bytes(data)
 
 
 def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
