@@ -756,13 +756,10 @@ def count_by_size(sets: LabelSets, *, pairs: bool = False) -> Iterator[Counts]:
         each, joint = np.zeros(k), np.zeros((k, k)) if pairs else None
         for piece in bits.chunks(len(rows), k):
             mask = bits.unpack(sets.packed[rows[piece]], k)
-            if joint is None:
-                each += mask.sum(0)
-            else:  # float32 holds counts of a block exactly
+            each += mask.sum(0)
+            if joint is not None:  # float32 holds counts of a block exactly
                 numbers = mask.astype(np.float32)
                 joint += numbers.T @ numbers
-        if joint is not None:
-            each = joint.diagonal().copy()
         yield Counts(size, len(rows), each, joint)
 
 
@@ -804,19 +801,12 @@ def marginals(counts: Iterable[Counts], k: int) -> tuple[Shares, Test | None]:
     Under balanced classes :math:`\sum_a (N_a - \bar N)^2`, over its mean per degree of freedom
     :math:`\sum_i s_i (k - s_i) / (k (k-1))`, is chi-square with k-1 degrees.
     """
-    rows = 0
-    total = squares = spread = 0.0
-    seen, first, cross, second = np.zeros((4, k))
+    sums, tables = np.zeros(4), np.zeros((4, k))
     for one in counts:
-        s, weight = one.size, one.size / (k - one.size)
-        rows += one.rows
-        total += weight * one.rows
-        squares += weight**2 * one.rows
-        spread += one.rows * s * (k - s) / (k * (k - 1))
-        seen += one.classes
-        first += weight * (k - 1) / s * one.classes
-        cross += weight**2 * (k - 1) / s * one.classes
-        second += (weight * (k - 1) / s) ** 2 * one.classes
+        s, weight, scale = one.size, one.size / (k - one.size), (k - 1) / (k - one.size)
+        sums += one.rows * np.array([1, weight, weight**2, s * (k - s) / (k * (k - 1))])
+        tables += np.outer([1, scale, weight * scale, scale**2], one.classes)
+    (rows, total, squares, spread), (seen, first, cross, second) = sums, tables
     left = first / total  # 1 - share
     variance = second - 2 * left * cross + left**2 * squares
     shares = Shares(1 - left, np.sqrt(np.maximum(variance, 0)) / total, seen / rows)
@@ -899,19 +889,17 @@ def pairs(counts: Iterable[Counts], shares: Shares) -> PairTest | None:
     pi, k = shares.clipped, len(shares.shares)
     if k < 4:
         return None
-    residual, expected, apart, variance = np.zeros((4, k, k))
-    scales, tests = np.zeros(2), {}
+    sums, scales, tests = np.zeros((4, k, k)), np.zeros(2), {}
     for one in counts:
         if one.pairs is None or not 2 <= one.size <= k - 2:
             continue
         mine, (joint, neither, spread) = _residual(one, k), _moments(one, pi)
         if _enough(joint, neither):
             tests[one.size] = _wald(mine, one.rows * _spreads(k, one.size), pi)
-        residual += mine
-        expected += joint
-        apart += neither
-        variance += spread
+        for whole, part in zip(sums, (mine, joint, neither, spread), strict=True):
+            whole += part
         scales += one.rows * _spreads(k, one.size)
+    residual, expected, apart, variance = sums
     if not _enough(expected, apart):
         return None
     above = np.triu_indices(k, 1)
