@@ -473,12 +473,11 @@ class Source:
             "size": parse_size(self.size),
         }
 
-    def table(self, **more: Any) -> Table:
-        """Read a table or images at once, and print the notes; `more` goes to ``read_table``."""
-        return next(self.batches(wide=None, **more))
-
     def batches(self, **more: Any) -> Iterator[Table]:
-        """Read a table or images a batch of rows at a time, and print the notes in the end."""
+        """Read a table or images a batch of rows at a time, and print the notes in the end.
+
+        `more` goes to ``read_batches``.
+        """
         from ruleout.datasets import read_batches  # late: numpy is enough for --help
 
         for table in read_batches(self.data, **(self.asked | more)):
@@ -496,7 +495,7 @@ class Source:
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
-        table = self.heard(self.table())
+        table = self.heard(next(self.batches(wide=None)))
         sets = table.sets
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
             tell(["every row rules out exactly one class; true labels belong in --label"])

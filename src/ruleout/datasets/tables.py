@@ -448,10 +448,6 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
     return list(ask.wanted)
 
 
-def read(path: Path, ask: Request) -> Table:
-    return next(batches(path, ask))
-
-
 def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table]:
     path = ask.separated(path)
     with reporting(path):
@@ -496,7 +492,7 @@ def check_file(path: Path) -> None:
 
 def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) -> Columns:
     """Read the columns that `choosing` picks and those that hold labels or names."""
-    from ruleout.labels.files import read_columns  # late: it loads pyarrow
+    from ruleout.labels.files import column_batches  # late: it loads pyarrow
 
     if path.is_dir():
         from ruleout.datasets.image_folders import class_folders
@@ -505,7 +501,8 @@ def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) ->
     check_file(path)
     if path.suffix.lower() == ".npz":
         raise DataError("an NPZ file has no columns", "use .csv, .tsv, .parquet or .jsonl")
-    columns = read_columns(path, choosing, ask.held, raw=raw, skip=ask.skip_bad_rows)
+    told = {"raw": raw, "skip": ask.skip_bad_rows, "whole": True}
+    columns = next(column_batches(path, choosing, ask.held, **told))
     if not columns.rows:
         raise DataError("the file has no rows", "give at least one")
     return columns
@@ -520,9 +517,8 @@ class _Reader:
 
     def __init__(self, path: Path, ask: Request, wide: int | None) -> None:
         guess = bool(ask.named) and ask.classes is None
-        whole = ask.names or ask.group or ask.weight or ask.text or ask.annotator or ask.item
-        whole = whole or ask.known
-        if whole or (guess and ask.skip_bad_rows):
+        more = (ask.names, ask.group, ask.weight, ask.text, ask.annotator, ask.item, ask.known)
+        if any(more) or (guess and ask.skip_bad_rows):
             wide = None  # names occur once in all rows; rows that stay say which classes there are
         self._path, self._ask, self._wide = path, ask, wide
         self._header: list[str] = []
@@ -660,8 +656,9 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     both: Any = {"names": ask.item or KEY, "features_from": None}
     both["item"] = both["names"] if ask.item or ask.annotator else None
     own: Any = {"features": (), "ignore": (), "text": (), "reading": None}
-    rows = read(path, replace(ask, **own, **both))
-    found = read(file, Request(names=KEY, **{name: getattr(ask, name) for name in own}))
+    rows = next(batches(path, replace(ask, **own, **both)))
+    asked = Request(names=KEY, **{name: getattr(ask, name) for name in own})
+    found = next(batches(file, asked))
     place = {name: row for row, name in enumerate(found.row_names or ())}
     kept = [row for row, name in enumerate(rows.row_names or ()) if name in place]
     if not kept:
@@ -877,7 +874,7 @@ def redraw(
     if out.exists() and path.exists() and out.samefile(path):
         raise DataError("this file is to be read and written", "give another name", file=out)
     if path.suffix.lower() == ".npz" or (suffix == ".npz" and not sets_only):
-        table, columns = read(path, replace(ask, featureless=sets_only)), None
+        table, columns = next(batches(path, replace(ask, featureless=sets_only))), None
     else:
         table, columns = _of_columns(path, ask, raw=suffix in (".csv", ".tsv"))
     sets = draw(table.labels, table.classes or (), law, seed)

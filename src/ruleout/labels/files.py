@@ -83,7 +83,7 @@ def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> 
                 find_column(column, names)
             return []
 
-        found = read_columns(file, no_features, [column])
+        found = next(column_batches(file, no_features, [column], whole=True))
         names = settle(found.classes, classes)
         return build(found.cells[column], names, column, unlabelled)
 
@@ -271,17 +271,6 @@ class Columns:
         return replace(self, features=features, cells=cells, rows=left)
 
 
-def read_columns(
-    file: Path, choose: Choose, labels: Sequence[str] = (), *, raw: bool = False, skip: bool = False
-) -> Columns:
-    """Read the features that `choose` picks, and the columns of labels.
-
-    With `raw`, features of text files stay text as well, letter by letter. With `skip`, rows that
-    are wider or narrower than the header, and lines that are not JSON, are left out.
-    """
-    return next(column_batches(file, choose, labels, raw=raw, skip=skip, whole=True))
-
-
 def column_batches(
     file: Path,
     choose: Choose,
@@ -291,7 +280,10 @@ def column_batches(
     skip: bool = False,
     whole: bool = False,
 ) -> Iterator[Columns]:
-    """Yield what :func:`read_columns` reads, a batch of rows at a time, or the `whole` at once.
+    """Yield the features that `choose` picks and the columns of labels, in batches or as a `whole`.
+
+    With `raw`, features of text files stay text as well, letter by letter. With `skip`, rows that
+    are wider or narrower than the header, and lines that are not JSON, are left out.
 
     JSONL is always read whole, since any line may bring a column. Nothing is yielded of files
     without rows, unless they are read whole.
