@@ -80,7 +80,14 @@ def compare(
     told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
     told["scale"] = scaling(table, scale)
     told |= {"device": device, "precision": precision, "expect": expecting(device)}
-    _print(_run(table, _share(judge), told), table, out)
+    found = _run(table, _share(judge), told)
+    from rich.console import Console
+
+    console = Console()
+    show(console, found)
+    facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}
+    page = found.write(out, title=f"Approaches side by side on {table.source.name}", facts=facts)
+    console.print(f"Report: {page}", soft_wrap=True, highlight=False)
 
 
 def _share(text: str) -> Any:
@@ -126,16 +133,6 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         found = run(x, rows, progress=progress, **told)
     method = replace(found.method, assumption=about.message, rejected=about.level == "warning")
     return replace(found, method=method)
-
-
-def _print(found: Comparison, table: Table, out: Path) -> None:
-    from rich.console import Console
-
-    console = Console()
-    show(console, found)
-    facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}
-    page = found.write(out, title=f"Approaches side by side on {table.source.name}", facts=facts)
-    console.print(f"Report: {page}", soft_wrap=True, highlight=False)
 
 
 @contextmanager
