@@ -133,21 +133,21 @@ def test_curves_of_one_trial_have_no_band() -> None:
 
 def test_small_bins_join_their_neighbours() -> None:
     sure = np.concatenate([np.full(3, 0.15), np.full(12, 0.35), np.full(30, 0.75), [0.95]])
-    found = bins(sure, np.ones(46))
-    assert found.count.tolist() == [15, 31]
-    assert found.confidence[0] == pytest.approx((3 * 0.15 + 12 * 0.35) / 15)
-    assert bins(np.array([0.5]), np.array([1.0])).count.tolist() == [1]
+    confidence, *_, count = bins(sure, np.ones(46))
+    assert count.tolist() == [15, 31]
+    assert confidence[0] == pytest.approx((3 * 0.15 + 12 * 0.35) / 15)
+    assert bins(np.array([0.5]), np.array([1.0]))[3].tolist() == [1]
 
 
 def test_bins_are_plain_means() -> None:
     random = np.random.default_rng(0)
     sure, right = random.uniform(size=500), random.normal(size=500)
-    found = bins(sure, right)
+    _, accuracy, error, count = bins(sure, right)
     for place, low in enumerate(np.arange(10) / 10):
         inside = [r for s, r in zip(sure, right, strict=True) if low <= s < low + 0.1]
-        assert found.count[place] == len(inside)
-        assert found.accuracy[place] == pytest.approx(sum(inside) / len(inside))
-        assert found.error[place] == pytest.approx(np.std(inside, ddof=1) / len(inside) ** 0.5)
+        assert count[place] == len(inside)
+        assert accuracy[place] == pytest.approx(sum(inside) / len(inside))
+        assert error[place] == pytest.approx(np.std(inside, ddof=1) / len(inside) ** 0.5)
 
 
 def test_pairs_are_plain_counts() -> None:

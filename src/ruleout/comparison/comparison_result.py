@@ -13,25 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.comparison.judging import Kind, Pictures
-from ruleout.comparison.significance import Mark
 from ruleout.labels.atomic import write_text
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
 from ruleout.labels.laws import Law, size_law
-from ruleout.report import (
-    Curves,
-    Histogram,
-    Line,
-    Matrix,
-    Note,
-    Part,
-    Reliability,
-    Report,
-    Score,
-    ScoreTable,
-    Section,
-    write,
-)
+from ruleout.report import parts, write
 from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points, value
 from ruleout.report.table_writers import Table
 
@@ -73,7 +59,8 @@ class Row:
     error: float = np.nan  #: its standard error
     p_value: float = np.nan  #: of the t-test against the reference; NaN: not tested
     p_holm: float = np.nan  #: the same after Holm's correction
-    mark: Mark = ""  #: ``"•"``: the reference is significantly better than this row, ``"○"``: worse
+    #: ``"•"``: the reference is significantly better than this row, ``"○"``: worse
+    mark: parts.Mark = ""
     seconds: float = 0.0  #: how long it took, choosing and training
     diverged: int = 0  #: how many models of the grid diverged
     models: int = 0  #: of how many
@@ -257,10 +244,10 @@ class Comparison:
     def notes(self) -> list[str]:
         """What must be known to read the table right."""
         lost = [f"{r.approach} ({r.note})" for r in self.rows if r.diverged and not r.failed]
-        parts = [f"Diverged in part: {', '.join(lost)}."] if lost else []
+        more = [f"Diverged in part: {', '.join(lost)}."] if lost else []
         if any(len({*map(str, row.configurations)}) > 1 for row in self.rows):
-            parts.append("+: trials chose differently; the choice of most is shown.")
-        return [*self.method.sentences(), *parts]
+            more.append("+: trials chose differently; the choice of most is shown.")
+        return [*self.method.sentences(), *more]
 
     def __getitem__(self, approach: str) -> Row:
         """``comparison["log"]`` is the row of that approach."""
@@ -374,7 +361,7 @@ class Comparison:
         title: str = "Approaches side by side",
         law: Law | None = None,
         facts: Mapping[str, object] | None = None,
-    ) -> Report:
+    ) -> parts.Report:
         """Return a page: table, learning curves, set sizes, reliability, what was contradicted.
 
         `law` is the size law to draw over the sizes, if it is known; `facts` are more to say about
@@ -382,14 +369,16 @@ class Comparison:
         """
         own = {n[:1].upper() + n[1:].replace("_", " "): v for n, v in self.facts.items()}
         own["Time"] = duration(own.pop("Seconds", None))
-        sections = [Section("Scores", [_scores(self), *_diverged(self)])]
+        sections = [parts.Section("Scores", [_scores(self), *_diverged(self)])]
         if (curves := _curves(self)) is not None:
-            sections.append(Section("Learning curves", [curves]))
-        sections.append(Section("What was ruled out", [_histogram(self, law)]))
+            sections.append(parts.Section("Learning curves", [curves]))
+        sections.append(parts.Section("What was ruled out", [_histogram(self, law)]))
         if (seen := self.pictures) is not None:
             text = f"{seen.approach}, the approach with the best score."
-            sections.append(Section("Predictions of the best", [*_looked_at(self, seen)], text))
-        return Report(title, list(_summary(self)), {**(facts or {}), **own}, sections)
+            sections.append(
+                parts.Section("Predictions of the best", [*_looked_at(self, seen)], text)
+            )
+        return parts.Report(title, list(_summary(self)), {**(facts or {}), **own}, sections)
 
     def write(self, folder: str | Path, **told: Any) -> Path:
         """Write ``report.html``, ``table.csv``, ``table.md`` and ``results.json``.
@@ -468,9 +457,9 @@ def _score_of(table: Comparison, row: Row) -> str:
     return _shown(row.score, row.spread, percent) + " %" * percent
 
 
-def _scores(table: Comparison) -> ScoreTable:
+def _scores(table: Comparison) -> parts.ScoreTable:
     method = table.method
-    return ScoreTable(
+    return parts.ScoreTable(
         "Approaches, best first",
         [_score(method, row) for row in table.ranked],
         score_label=method.score_label,
@@ -485,9 +474,9 @@ def _scores(table: Comparison) -> ScoreTable:
     )
 
 
-def _score(method: Method, row: Row) -> Score:
+def _score(method: Method, row: Row) -> parts.Score:
     comparable = method.percent == method.criterion_percent  # one unit for a table
-    return Score(
+    return parts.Score(
         row.approach,
         _plain(row.score),
         _plain(row.spread),
@@ -505,51 +494,46 @@ def _score(method: Method, row: Row) -> Score:
     )
 
 
-def _diverged(table: Comparison) -> Iterator[Note]:
+def _diverged(table: Comparison) -> Iterator[parts.Note]:
     if failed := [row.approach for row in table.rows if row.failed]:
-        yield Note(f"Diverged, so without a score: {', '.join(failed)}.", kind="warning")
+        yield parts.Note(f"Diverged, so without a score: {', '.join(failed)}.", kind="warning")
     lost = [row for row in table.rows if row.diverged and not row.failed]
     if lost:
         said = ", ".join(f"{row.approach} {row.diverged} of {row.models}" for row in lost)
-        yield Note(f"Models of the grid that diverged and were passed over: {said}.")
+        yield parts.Note(f"Models of the grid that diverged and were passed over: {said}.")
 
 
-def _curves(table: Comparison) -> Curves | None:
+def _curves(table: Comparison) -> parts.Curves | None:
     method, lines = table.method, []
     for row in table.rows:
-        if row.curve is None:
-            continue
-        x, values = row.curve.epochs, row.curve.values
-        line = Line(row.approach, x, values.mean(0), family=row.family)
-        if len(values) > 1:
-            mean, spread = values.mean(0), values.std(0, ddof=1)
-            line = replace(line, low=mean - spread, high=mean + spread)
-        lines.append(line)
+        if row.curve is not None:
+            values = row.curve.values
+            mean, spread = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else None
+            band = () if spread is None else (mean - spread, mean + spread)
+            lines.append(parts.Line(row.approach, row.curve.epochs, mean, *band, family=row.family))
     if not lines:
         return None
-    top: dict[str, str] = {}  # the best of each family
-    for row in table.ranked:
-        if row.curve is not None:
-            top.setdefault(row.family, row.approach)
-    return Curves(
+    drawn = [row for row in table.ranked if row.curve is not None]
+    top = {row.family: row.approach for row in reversed(drawn)}  # the best of each family
+    return parts.Curves(
         f"{method.score_label} while the chosen configuration trains",
         lines,
         y_label=method.score_label,
         band_label=f"± standard deviation of {method.trials} trials" if method.trials > 1 else "",
         unit="percent" if method.percent else "number",
-        visible=list(top.values()),
+        visible=top.values(),
         note="The best of each family is highlighted at first.",
     )
 
 
-def _histogram(table: Comparison, law: Law | None) -> Histogram:
+def _histogram(table: Comparison, law: Law | None) -> parts.Histogram:
     first = 0 if table.sizes[0] else 1
     expected = np.zeros(0)
     if law is not None:
         whole = np.concatenate([[0.0], size_law(law, len(table.classes))])
         expected = (whole * table.sizes[1:].sum())[first:]
     named = f" ({law})" if isinstance(law, str) else ""
-    return Histogram(
+    return parts.Histogram(
         "How many classes each example rules out",
         table.sizes[first:],
         expected=expected,
@@ -559,20 +543,21 @@ def _histogram(table: Comparison, law: Law | None) -> Histogram:
     )
 
 
-def _looked_at(table: Comparison, seen: Pictures) -> Iterator[Part]:
-    names, kind, count = list(table.classes), table.method.kind, int(seen.bins.count.sum())
+def _looked_at(table: Comparison, seen: Pictures) -> Iterator[parts.Part]:
+    names, kind = list(table.classes), table.method.kind
+    sure, right, error, count = seen.bins
     trial = "" if kind == "folds" else ", first trial"
     if kind == "labels" or not table.method.rejected:
-        yield Reliability(
+        yield parts.Reliability(
             "How often it is right when it is this sure",
-            seen.bins.confidence,
-            seen.bins.accuracy,
-            seen.bins.count,
-            error=seen.bins.error,
+            sure,
+            right,
+            count,
+            error=error,
             estimated=kind != "labels",
-            note=f"{count:,} rows{trial}; bins of at least 10 rows.",
+            note=f"{int(count.sum()):,} rows{trial}; bins of at least 10 rows.",
         )
-    yield Matrix(
+    yield parts.Matrix(
         "Ruled out against predicted",
         names,
         names,
@@ -581,7 +566,7 @@ def _looked_at(table: Comparison, seen: Pictures) -> Iterator[Part]:
         note=f"Counted on {seen.ruled_rows}.",
     )
     if seen.confusion is not None:
-        yield Matrix(
+        yield parts.Matrix(
             "True against predicted",
             names,
             names,

@@ -8,19 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ruleout.comparison.significance import mean_and_error
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import agree, encode
 from ruleout.labels.errors import InputError, brief
 from ruleout.selection import Criterion, criterion, draw_groups, even, folds, watch_of
-from ruleout.training import GridFit, Trial, Watch, hits
+from ruleout.training import GridFit, Trial, Watch, hits, validation
 from ruleout.training.grid_fit import predict
-from ruleout.training.validation import (
-    as_trials,
-    check_counts,
-    check_features,
-    group_numbers,
-    together,
-)
 from ruleout.training.watches import by_group
 
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
@@ -149,15 +143,15 @@ def _trials(x: Any, sets: Any, count: int | None, seed: int, groups: Any) -> lis
 
     What belongs together, by `groups` or because rows of x are equal, is one group.
     """
-    found = as_trials(sets, n := x.shape[0], seed)
+    found = validation.as_trials(sets, n := x.shape[0], seed)
     if groups is not None:
-        codes = group_numbers(groups, n)
+        codes = validation.group_numbers(groups, n)
         found = [replace(t, groups=codes if t.rows is None else codes[t.rows]) for t in found]
-    found = [replace(t, groups=together(x, t.groups, t.rows)) for t in found]
-    found = as_trials(found, n, seed)
+    found = [replace(t, groups=validation.together(x, t.groups, t.rows)) for t in found]
+    found = validation.as_trials(found, n, seed)
     if isinstance(sets, LabelSets | Trial):
         count = 5 if count is None else count
-        check_counts(trials=count)
+        validation.check_counts(trials=count)
         return [replace(found[0], seed=seed + place) for place in range(count)]
     if count not in (None, len(found)):
         raise ValueError(f"{len(found)} tables of sets make as many trials, not {brief(count)}")
@@ -165,7 +159,7 @@ def _trials(x: Any, sets: Any, count: int | None, seed: int, groups: Any) -> lis
 
 
 def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: Any) -> Judging:
-    x, known = check_features(test[0], "x_test"), test[1]
+    x, known = validation.check_features(test[0], "x_test"), test[1]
     if (own := np.prod(x.shape[1:])) != wide:
         say = "give the same features in the same order"
         raise InputError(f"x_test has {own} features, x has {wide}", say)
@@ -181,7 +175,7 @@ def _tested(trials: list[Trial], test: tuple[Any, Any], score: Criterion, wide: 
     rows = np.tile(np.arange(x.shape[0]), (len(trials), 1))
     name, values = ("accuracy", hits) if true else (score.name, score.values)
     kind: Kind = "labels" if true else "sets"
-    alike = together(x)
+    alike = validation.together(x)
     groups = None if alike is None else alike[rows]
     return Judging(kind, trials, x, rows, [known] * len(trials), name, values, None, groups)
 
@@ -209,21 +203,11 @@ def _kept(
     return Judging(kind, own, x, np.stack(held.rows), held.target, *told)
 
 
-@dataclass(frozen=True, eq=False)
-class Bins:
-    """Rows by how sure the model is: one entry per bin."""
-
-    confidence: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    error: NDArray[np.float64]
-    count: NDArray[np.intp]
-
-
 class Pictures(NamedTuple):
     """What is known about the predictions of one approach."""
 
     approach: str
-    bins: Bins  # how often it is right when it is this sure
+    bins: NDArray[np.float64]  # of each bin confidence, accuracy, its error and rows: [4, bins]
     ruled: NDArray[np.int64]  # [k, k]: how often a class (row) was ruled out, another predicted
     ruled_rows: str  # how many rows that is, and what rows they are
     confusion: NDArray[np.int64] | None  # [k, k]: true against predicted, where labels are known
@@ -269,7 +253,9 @@ def _table(rows: NDArray[Any], columns: NDArray[Any], k: int) -> NDArray[np.int6
     return np.bincount(rows * k + columns, minlength=k * k).reshape(k, k)
 
 
-def bins(confidence: NDArray[np.float64], right: NDArray[np.float64], count: int = 10) -> Bins:
+def bins(
+    confidence: NDArray[np.float64], right: NDArray[np.float64], count: int = 10
+) -> NDArray[np.float64]:
     """Sort rows into bins of equal width; a bin of fewer than 10 rows joins the next."""
     order = np.argsort(confidence, kind="stable")
     places = np.minimum((confidence * count).astype(int), count - 1)
@@ -280,12 +266,6 @@ def bins(confidence: NDArray[np.float64], right: NDArray[np.float64], count: int
             start = end
     if start < len(order):  # the last bin takes what is left
         cuts = cuts[:-1]
-    parts = np.split(order, cuts)
-    kept = [part for part in parts if len(part)]
-    spread = [right[p].std(ddof=1) / np.sqrt(len(p)) if len(p) > 1 else np.nan for p in kept]
-    return Bins(
-        np.array([confidence[part].mean() for part in kept]),
-        np.array([right[part].mean() for part in kept]),
-        np.array(spread),
-        np.array([len(part) for part in kept]),
-    )
+    kept = [part for part in np.split(order, cuts) if len(part)]
+    told = [(confidence[p].mean(), *mean_and_error(right[p]), len(p)) for p in kept]
+    return np.array(told, float).reshape(-1, 4).T

@@ -1,16 +1,14 @@
 """Paired comparisons: t-tests over trials and rows, Holm's correction, and marks."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
 from ruleout.labels.errors import InputError
-
-#: ``"•"``: ours is significantly better; ``"○"``: significantly worse; else empty.
-Mark: TypeAlias = Literal["", "•", "○"]
+from ruleout.report.parts import Mark
 
 _ROUNDING = 8 * np.finfo(np.float64).eps
 

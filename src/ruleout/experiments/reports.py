@@ -17,17 +17,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ruleout import report
-from ruleout.comparison.significance import Mark, holm, significance
+from ruleout.comparison.significance import holm, significance
+from ruleout.experiments import plans
 from ruleout.experiments.ledger import Failure, Holdings, Record, write_parquet
-from ruleout.experiments.plans import (
-    DATASETS,
-    MODELS,
-    Printed,
-    label_of,
-    printed,
-    printed_for,
-    table_of,
-)
 from ruleout.experiments.specs import Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
@@ -89,13 +81,13 @@ def accuracies(records: Sequence[Record]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    place = {one: number for number, one in enumerate(printed())}
-    beside = [(found, r) for r in records if (found := printed_for(r.spec)) is not None]
+    place = {one: number for number, one in enumerate(plans.printed())}
+    beside = [(found, r) for r in records if (found := plans.printed_for(r.spec)) is not None]
     writer.writerows(_row(*both) for both in sorted(beside, key=lambda both: place[both[0]]))
     return out.getvalue()
 
 
-def _row(found: Printed, record: Record) -> dict[str, Any]:
+def _row(found: plans.Printed, record: Record) -> dict[str, Any]:
     def points(value: float) -> str:
         return f"{value:.2f}" if math.isfinite(value) else ""
 
@@ -222,7 +214,7 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
         cells[_place(spec), spec.approach, repr(spec.setting)] = spec  # the fullest search that ran
     shown = set(cells.values())
     for spec in (one for one in held.specs if one in shown):
-        groups.setdefault((table_of(spec), repr(spec.setting)), []).append(spec)
+        groups.setdefault((plans.table_of(spec), repr(spec.setting)), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
     for (table, _), specs in groups.items():
@@ -288,7 +280,7 @@ def _by_place(records: Iterable[Record]) -> dict[Place, dict[str, Record]]:
 
 def _position(place: Place) -> tuple[int, int, Place]:
     """Order data sets and models as the paper does, our own last."""
-    known = [list(names.values()) for names in (DATASETS, MODELS)]
+    known = [list(names.values()) for names in (plans.DATASETS, plans.MODELS)]
     data, model = (n.index(c) if c in n else len(n) for n, c in zip(known, place, strict=False))
     return data, model, place
 
@@ -301,7 +293,7 @@ def _heads(specs: Sequence[Spec]) -> dict[Place, str]:
         dataset, model, law = place
         models = {spec.model for spec in specs if spec.dataset == dataset}
         more = [model] * (len(models) > 1) + [law] * (len(laws) > 1)
-        heads[place] = " ".join([label_of(dataset), *(f"({one})" for one in more)])
+        heads[place] = " ".join([plans.label_of(dataset), *(f"({one})" for one in more)])
         if law.startswith("fixed:") and len(sets) == 1:
             heads[place] = f"s = {law[6:]}" + f" ({model})" * (len(models) > 1)
     return heads
@@ -357,7 +349,7 @@ def _cells(held: Holdings) -> dict[str, TableCell]:
     for column in _by_place(held.records).values():
         cells |= _tested(list(column.values()))
     for spec in held.specs:
-        found = printed_for(spec)
+        found = plans.printed_for(spec)
         if found is not None and spec.features == "raw":
             mean, std = found.mean / 100, found.std / 100
             cells[spec.key] = replace(cells[spec.key], paper_mean=mean, paper_std=std)
@@ -439,7 +431,7 @@ def _line(label: str, record: Record, name: str, unit: float = 1) -> Line:
 
 def difference(record: Record) -> float | None:
     """Return our mean less the paper's, in percent; None where it prints nothing."""
-    found = printed_for(record.spec)
+    found = plans.printed_for(record.spec)
     return None if found is None else 100 * record.mean - found.mean
 
 
@@ -448,7 +440,7 @@ def verdict(record: Record) -> report.Verdict:
 
     Two means agree when they differ by at most :math:`2\sqrt{s_1^2 + s_2^2}`.
     """
-    found, gap = printed_for(record.spec), difference(record)
+    found, gap = plans.printed_for(record.spec), difference(record)
     if found is None or gap is None or math.isnan(gap):
         return ""
     spread = 0.0 if math.isnan(record.std) else 100 * record.std
@@ -473,6 +465,7 @@ def _known(value: float) -> float | None:
 _BOUNDED = ("mae", "mse", "gce", "phuber")
 
 Columns: TypeAlias = dict[str, dict[str, Record]]
+_Ask: TypeAlias = Callable[[Columns, str], tuple[str, str]]  # whether it holds, and counts
 
 
 class Finding(NamedTuple):
@@ -491,14 +484,14 @@ def findings(records: Sequence[Record]) -> list[Finding]:
     if not records:
         return []
     noun = "sizes" if records[0].spec.law.startswith("fixed:") else "data sets"
-    laid, there = columns(records), {printed_for(record.spec) for record in records}
+    laid, there = columns(records), {plans.printed_for(record.spec) for record in records}
     found = []
     for text, needs, ask in _CLAIMS:
-        table = (one for one in printed() if one.table == table_of(records[0].spec))
+        table = (one for one in plans.printed() if one.table == plans.table_of(records[0].spec))
         wanted = {one for one in table if needs(one)}
         rows = {one.row for one in wanted}
         whole = {
-            head: {name: column[name] for name in rows}
+            head: {name: one for name, one in column.items() if name in rows}
             for head, column in laid.items()
             if rows <= column.keys()
         }
@@ -511,28 +504,45 @@ def findings(records: Sequence[Record]) -> list[Finding]:
     return found
 
 
-class _Claim(NamedTuple):
-    text: str
-    needs: Callable[[Printed], bool]  # which cells the claim speaks of
-    ask: Callable[[Columns, str], tuple[str, str]]  # says whether it holds, and counts
+_CLAIMS: list[tuple[str, Callable[[plans.Printed], bool], _Ask]] = []
 
 
-def _compare(ours: Record, theirs: Record) -> Mark:
+def _claim(text: str, needs: Callable[[plans.Printed], bool]) -> Callable[[_Ask], _Ask]:
+    """Enter what asks whether a claim of the paper holds; `needs` says of which cells it speaks."""
+
+    def enter(ask: _Ask) -> _Ask:
+        _CLAIMS.append((text, needs, ask))
+        return ask
+
+    return enter
+
+
+def _compare(ours: Record, theirs: Record) -> report.parts.Mark:
     """Say which of two is significantly better: •, ○, or neither."""
     return significance(ours.accuracy, [theirs.accuracy])[0].mark
 
 
-def _counted(marks: list[Mark], what: str, enough: Callable[[float], bool]) -> tuple[str, str]:
+def _counted(
+    marks: list[report.parts.Mark], what: str, enough: Callable[[float], bool]
+) -> tuple[str, str]:
     won, lost, total = marks.count("•"), marks.count("○"), len(marks)
     held = "holds" if enough(won / total) else "holds in part" if won > total / 2 else "fails"
     return held, f"{what} in {won} of {total} cases, significantly worse in {lost}"
 
 
+@_claim(
+    "All bounded losses are significantly better than the unbounded CCE in the estimator.",
+    lambda cell: cell.row in (*_BOUNDED, "cce"),
+)
 def _bounded_beat_cce(tables: Columns, _: str) -> tuple[str, str]:
     marks = [_compare(c[name], c["cce"]) for c in tables.values() for name in _BOUNDED]
     return _counted(marks, "bounded loss significantly better than CCE", lambda won: won == 1)
 
 
+@_claim(
+    "MAE is comparable with the other bounded losses in most cases, sometimes inferior.",
+    lambda cell: cell.row in _BOUNDED,
+)
 def _mae_beside_bounded(tables: Columns, noun: str) -> tuple[str, str]:
     best = [max((c[n] for n in _BOUNDED[1:]), key=lambda r: r.mean) for c in tables.values()]
     marks = [_compare(one, c["mae"]) for one, c in zip(best, tables.values(), strict=True)]
@@ -542,6 +552,10 @@ def _mae_beside_bounded(tables: Columns, noun: str) -> tuple[str, str]:
     return held, text
 
 
+@_claim(
+    "The decomposed approaches are significantly outperformed by the upper bounds in most cases.",
+    lambda cell: cell.row in OURS or cell.group.endswith("-shuffle"),
+)
 def _wrappers_outperformed(tables: Columns, _: str) -> tuple[str, str]:
     marks = [
         _compare(ours, record)
@@ -553,6 +567,7 @@ def _wrappers_outperformed(tables: Columns, _: str) -> tuple[str, str]:
     return _counted(marks, "the better of EXP and LOG significantly better", lambda won: won > 0.5)
 
 
+@_claim("The upper bounds achieve the best performance among all approaches.", lambda _: True)
 def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     best, level, total = [], [], len(tables)
     for head, column in tables.items():
@@ -568,47 +583,21 @@ def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     return held, told
 
 
+@_claim(
+    "Which cells are significantly worse than ours (marked • in the paper).",
+    lambda cell: cell.marked_worse is not None,
+)
 def _marks(tables: Columns, _: str) -> tuple[str, str]:
     same = total = 0
     for column in tables.values():
         ours = best_of_ours(column.values())
         for name, record in column.items():
-            found = printed_for(record.spec)
+            found = plans.printed_for(record.spec)
             if ours is not None and found is not None and name not in OURS:
                 total += 1
                 same += (_compare(ours, record) == "•") == found.marked_worse
     held = "holds" if same >= 0.9 * total else "holds in part" if same > total / 2 else "fails"
     return held, f"the same mark in {same} of {total} cells"
-
-
-_CLAIMS = (
-    _Claim(
-        "All bounded losses are significantly better than the unbounded CCE in the estimator.",
-        lambda cell: cell.row in (*_BOUNDED, "cce"),
-        _bounded_beat_cce,
-    ),
-    _Claim(
-        "MAE is comparable with the other bounded losses in most cases, sometimes inferior.",
-        lambda cell: cell.row in _BOUNDED,
-        _mae_beside_bounded,
-    ),
-    _Claim(
-        "The decomposed approaches are significantly outperformed by the upper bounds in most "
-        "cases.",
-        lambda cell: cell.row in OURS or cell.group.endswith("-shuffle"),
-        _wrappers_outperformed,
-    ),
-    _Claim(
-        "The upper bounds achieve the best performance among all approaches.",
-        lambda _: True,
-        _ours_best,
-    ),
-    _Claim(
-        "Which cells are significantly worse than ours (marked • in the paper).",
-        lambda cell: cell.marked_worse is not None,
-        _marks,
-    ),
-)
 
 
 class Trend(NamedTuple):
@@ -722,7 +711,7 @@ def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
         drawn = spec.approach in LOSSES and not spec.law.startswith("fixed:")
         if drawn and {"test", "train"} <= record.curves.keys():
             own = "" if spec.features == "raw" else ", standardised"
-            panel = found.setdefault(f"{label_of(spec.dataset)}, {spec.model}{own}", [])
+            panel = found.setdefault(f"{plans.label_of(spec.dataset)}, {spec.model}{own}", [])
             if spec.approach not in {one.spec.approach for one in panel}:  # of the first setting
                 panel.append(record)
     for panel in found.values():

@@ -159,9 +159,7 @@ def _prepared(
     return Prepared(data.x_train, made, test, train, data.shape)
 
 
-@lru_cache(maxsize=1)
-def _loaded(dataset: str) -> Dataset:
-    return load(dataset)
+_loaded = lru_cache(maxsize=1)(load)
 
 
 def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:

@@ -55,6 +55,7 @@ def same_length(where: str, sizes: Mapping[str, int]) -> None:
         raise InputError(f"{where}: {found} entries", "give one of each per entry")
 
 
+#: ``"•"``: ours is significantly better; ``"○"``: significantly worse; else empty.
 Mark: TypeAlias = Literal["", "•", "○"]
 Verdict: TypeAlias = Literal["", "agrees", "better", "worse"]
 

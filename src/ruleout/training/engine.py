@@ -18,19 +18,11 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
+from ruleout.training import grids, validation
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
-from ruleout.training.grids import (
-    Configuration,
-    Grid,
-    check_names,
-    configurations,
-    loss_options,
-    set_apart,
-    split_grid,
-)
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.stack import (
@@ -45,13 +37,6 @@ from ruleout.training.stack import (
     out_of_memory,
     plan,
 )
-from ruleout.training.validation import (
-    as_trials,
-    check_counts,
-    check_features,
-    check_monitor,
-    check_start,
-)
 from ruleout.training.watches import Watch, features_of
 
 #: Called after every epoch with (epochs done, epochs in all), summed over the stacks of a fit.
@@ -64,7 +49,7 @@ def fit_grid(
     *,
     approach: str | Approach = "log",
     model: str | nn.Module | Callable[..., nn.Module] = "linear",
-    grid: Grid | None = None,
+    grid: grids.Grid | None = None,
     epochs: int = 250,
     batch_size: int = 256,
     optimizer: str = "adam",
@@ -166,23 +151,23 @@ def fit_grid(
     """
     told = dict(locals())
     began = time.perf_counter()
-    configs = configurations(grid)
-    if any(map(set_apart, configs[0])):
+    configs = grids.configurations(grid)
+    if any(map(grids.set_apart, configs[0])):
         return _fit_parts(configs, told)
-    x = check_features(x)
-    trials = as_trials(sets, x.shape[0], seed)
+    x = validation.check_features(x)
+    trials = validation.as_trials(sets, x.shape[0], seed)
     row = find_approach(approach)
     if trials[0].rate is not None:
         row.check_rate()
     dtype, compute, tf32 = find_precision(precision)
     numbers = Numbers(find_device(device, precision), dtype, compute)
-    check_names(row, configs[0])
+    grids.check_names(row, configs[0])
     for one in configs:  # raises for values that the loss cannot take
-        row.with_options(**loss_options(row, [one], torch.zeros(0)))
-    loss_options(row, configs, torch.zeros(0))
-    check_counts(epochs=epochs, batch_size=batch_size, every=every)
-    check_counts(stack=1 if stack is None else stack)
-    check_monitor(stopping, watch or {})
+        row.with_options(**grids.loss_options(row, [one], torch.zeros(0)))
+    grids.loss_options(row, configs, torch.zeros(0))
+    validation.check_counts(epochs=epochs, batch_size=batch_size, every=every)
+    validation.check_counts(stack=1 if stack is None else stack)
+    validation.check_monitor(stopping, watch or {})
     pace = find_pace(schedule, warmup, epochs)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be a number above zero, not {brief(clip)}")
@@ -217,7 +202,7 @@ def fit_grid(
             least, drop_last, pace, clip, callback,
         )  # fmt: skip
         if start is not None:
-            check_start(run)
+            validation.check_start(run)
         planned = plan(run, stack if together else 1, together)
         record = run_record(run, model, precision, planned, x, seed)
         saved = None
@@ -230,13 +215,13 @@ def fit_grid(
     return _collect(run, done, record, fresh)
 
 
-def _fit_parts(grid: list[Configuration], told: Mapping[str, Any]) -> GridFit:
+def _fit_parts(grid: list[grids.Configuration], told: Mapping[str, Any]) -> GridFit:
     """Train what cannot be stacked one after another; `told` is all that `fit_grid` was."""
-    parts = split_grid(grid, told["batch_size"], told["model_options"])
+    parts = grids.split_grid(grid, told["batch_size"], told["model_options"])
     found, tell = [], told["progress"]
     if len(parts) > 1 and told["start"] is not None:
         raise ValueError("start goes on with one batch size and one model; the grid asks for more")
-    shape = tuple(told["shape"] or check_features(told["x"]).shape[1:])
+    shape = tuple(told["shape"] or validation.check_features(told["x"]).shape[1:])
     for _, own in parts:  # raises for options that the model cannot take
         build(told["model"], shape, 2, seed=0, **own["model_options"])
     for place, (places, own) in enumerate(parts):
@@ -347,7 +332,7 @@ def estimate_seconds(
     sets: LabelSets | Sequence[LabelSets | Trial],
     *,
     model: str | Callable[..., nn.Module] = "linear",
-    grid: Grid | None = None,
+    grid: grids.Grid | None = None,
     epochs: int = 250,
     batch_size: int = 256,
     seed: int = 0,
@@ -370,13 +355,13 @@ def estimate_seconds(
     """
     for name in ("callback", "checkpoint", "progress"):  # of the fit, not of the steps timed here
         options.pop(name, None)
-    configs = configurations(grid)
-    if any(map(set_apart, configs[0])):
+    configs = grids.configurations(grid)
+    if any(map(grids.set_apart, configs[0])):
         same = {"model": model, "epochs": epochs, "seed": seed, "shape": shape, "roughly": roughly}
-        parts = [own for _, own in split_grid(configs, batch_size, model_options)]
+        parts = [own for _, own in grids.split_grid(configs, batch_size, model_options)]
         return sum(estimate_seconds(x, sets, **{**same, **options, **own}) for own in parts)
-    x = check_features(x)
-    trials = as_trials(sets, x.shape[0], seed)
+    x = validation.check_features(x)
+    trials = validation.as_trials(sets, x.shape[0], seed)
     rows = max(len(trial.sets) for trial in trials)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
     classes = len(trials[0].sets.classes)
