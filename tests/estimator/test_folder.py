@@ -313,14 +313,14 @@ def _full(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "nth"),
-    [(name, nth) for name in ("mkdir", "_write", "fsync", "rename") for nth in (1, 2)][1:],
+    [(name, nth) for name in ("mkdir", "atomic_write", "fsync", "rename") for nth in (1, 2)][1:],
 )
 def test_a_full_disk_leaves_the_old_model(
     name: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = classifier(random_state=1).fit(X, SETS)
     old.save(tmp_path / "model")
-    where: Any = {"fsync": os, "_write": model_folder}.get(name, Path)
+    where: Any = {"fsync": os, "atomic_write": model_folder}.get(name, Path)
     real, calls = getattr(where, name), [()] * (name == "mkdir")  # it is called once
 
     def fails(*given: Any, **named: Any) -> Any:

@@ -18,7 +18,7 @@ from ruleout.datasets.data_files import DataFile, data_root
 from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
 from ruleout.datasets.dataset import DataError, Dataset
 from ruleout.labels.classes import ClassName, encode
-from ruleout.labels.errors import brief, unknown_name
+from ruleout.labels.errors import brief, find_name
 
 
 def names() -> list[str]:
@@ -33,9 +33,7 @@ def names() -> list[str]:
 
 def find(name: str) -> Entry:
     """Return what the registry says about a data set, or raise with the nearest name."""
-    if name not in names():  # a list: what is no name may not be hashable
-        raise unknown_name("data set", name, REGISTRY)
-    return REGISTRY[name]
+    return find_name("data set", name, REGISTRY)
 
 
 def load(name: str, root: str | Path | None = None) -> Dataset:

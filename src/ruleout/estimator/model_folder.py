@@ -69,7 +69,8 @@ def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -
     content = {WEIGHTS: weights, CARD: _card_bytes(_card(clf, reading, weights))}
     with atomic_folder(target, _move) as part:
         for name, data in content.items():
-            _write(part / name, data)
+            with atomic_write(part / name) as out:
+                out.write(data)
 
 
 def check_place(path: str | Path) -> Path:
@@ -182,13 +183,6 @@ def _card_bytes(card: Mapping[str, Any]) -> bytes:
 
 def _sum(card: Mapping[str, Any]) -> str:
     return sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()
-
-
-def _write(file: Path, data: bytes) -> None:
-    with open(file, "xb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def _move(part: Path, target: Path) -> None:

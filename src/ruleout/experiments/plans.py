@@ -13,7 +13,7 @@ from typing import Any
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
-from ruleout.labels.errors import brief, nearest, unknown_name
+from ruleout.labels.errors import brief, find_name, nearest
 from ruleout.labels.laws import size_law
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names
@@ -151,10 +151,9 @@ def plan(
     >>> [str(one) for one in mine]
     ['digits, mlp, log', 'digits, mlp, clpl']
     """
-    if table is not None and table not in TABLES:
-        raise unknown_name("table", table, TABLES)
+    named = None if table is None else find_name("table", table, TABLES)
     law = find_protocol(protocol).law
-    cells = [one for one in printed() if table is None or one.table == TABLES[table]]
+    cells = [one for one in printed() if named in (None, one.table)]
     fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in cells]
     places = [(*c.place[:2], drawn) for c, drawn in zip(cells, fixed, strict=True)]
     sets = [(c.dataset, c.place[0]) for c in cells]
@@ -162,10 +161,9 @@ def plan(
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
     for model in models or ():
-        if model not in MODEL_NAMES:
-            raise unknown_name("model", model, MODEL_NAMES)
+        find_name("model", model, MODEL_NAMES)  # raises, as the next, for a name that is not known
     for one in laws or ():
-        size_law(one, 99)  # raises for a name that is not known
+        size_law(one, 99)
     return [
         Spec(dataset=dataset, model=model, approach=row, law=drawn, protocol=protocol, **settings)
         for dataset in _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())

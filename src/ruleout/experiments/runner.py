@@ -47,16 +47,7 @@ def run(
     """
     began = time.perf_counter()
     data = prepare(spec)
-    options: dict[str, Any] = {
-        "approach": spec.runs,
-        "model": spec.model,
-        "epochs": spec.epochs,
-        "batch_size": spec.batch_size,
-        "shape": data.shape,
-        "device": device,
-        "precision": spec.precision,
-        "seed": spec.seed,
-    }
+    options = _options(spec, data, device)
     found = search(
         data.x,
         data.trials[: spec.searching],
@@ -131,6 +122,13 @@ def prepare(spec: Spec) -> Prepared:
     return _prepared(spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed)
 
 
+def _options(spec: Spec, data: Prepared, device: str | None) -> dict[str, Any]:
+    """Return what :func:`ruleout.fit_grid` is told of every training of a spec."""
+    names = ("model", "epochs", "batch_size", "precision", "seed")
+    told = {"approach": spec.runs, "shape": data.shape, "device": device}
+    return told | {name: getattr(spec, name) for name in names}
+
+
 @lru_cache(maxsize=1)
 def _prepared(
     dataset: str, law: str, features: str, trials: int, test_share: float, seed: int
@@ -201,13 +199,9 @@ def work(
     after :data:`~ruleout.experiments.ledger.RETRIES` retries.
     """
     ledger.add(specs)
-    while (task := _next(ledger, specs, device, compute)) is not None:
-        yield task
-
-
-def _next(ledger: Ledger, specs: Sequence[Spec], device: str | None, compute: Run) -> Spec | None:
-    """Do the first task that can be claimed; None where there is none."""
-    for spec in ledger.open(specs):
+    left = ledger.open(specs)
+    while left:
+        spec = left.pop(0)
         with ledger.claim(spec) as mine:
             if not mine or spec not in ledger.open([spec]):  # somebody finished it meanwhile
                 continue
@@ -220,8 +214,8 @@ def _next(ledger: Ledger, specs: Sequence[Spec], device: str | None, compute: Ru
                 ledger.fail(spec, f"{text[:500]} ({place})")
             else:
                 ledger.write(record)
-            return spec
-    return None
+        yield spec
+        left = ledger.open(specs)
 
 
 def drive(
@@ -372,9 +366,6 @@ def _probe(spec: Spec, device: str | None) -> float:
     """Time a few steps; return seconds per unit of cost."""
     plain = replace(spec, approach="log")
     data = prepare(plain)
-    seconds = estimate_seconds(
-        data.x, data.trials, approach=plain.runs, model=spec.model, grid=spec.values,
-        epochs=spec.epochs, batch_size=spec.batch_size, shape=data.shape, device=device,
-        precision=spec.precision,
-    )  # fmt: skip
+    told = _options(plain, data, device)
+    seconds = estimate_seconds(data.x, data.trials, grid=spec.values, **told)
     return _BESIDES * seconds / cost(plain)

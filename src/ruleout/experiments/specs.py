@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from ruleout.labels.errors import InputError, brief, unknown_name
+from ruleout.labels.errors import InputError, brief, find_name
 
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
@@ -192,6 +192,4 @@ def protocol(name: str) -> Protocol:
     >>> protocol("released").law
     'released'
     """
-    if name not in PROTOCOLS:
-        raise unknown_name("protocol", name, PROTOCOLS)
-    return PROTOCOLS[name]
+    return find_name("protocol", name, PROTOCOLS)

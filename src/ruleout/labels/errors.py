@@ -1,10 +1,13 @@
 """Errors about what users hand in: what is wrong, where, and how to fix it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -87,3 +90,11 @@ def unknown_name(what: str, name: object, known: Iterable[object], many: str = "
     names = [str(one) for one in known]
     say = f"the {many or f'{what}s'} are {', '.join(names)}"
     return ValueError(f"unknown {what} {brief(name)}; {nearest(name, names, say)}")
+
+
+def find_name(what: str, name: Any, table: Mapping[str, T], many: str = "") -> T:
+    """Return the entry of that name; raise :func:`unknown_name` where there is none."""
+    try:
+        return table[name]
+    except (KeyError, TypeError):  # what is no name may not be hashable
+        raise unknown_name(what, name, table, many) from None

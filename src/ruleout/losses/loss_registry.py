@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ruleout.labels.errors import nearest, unknown_name
+from ruleout.labels.errors import find_name, nearest
 from ruleout.losses.log_space import align, scale
 
 Kind: TypeAlias = Literal["whole", "single", "base"]
@@ -190,9 +190,7 @@ def get(name: str, **options: Any) -> Loss:
     >>> get("gce", q=0.5).bound
     2.0
     """
-    if name not in _LOSSES:
-        raise unknown_name("loss", name, _LOSSES, "losses")
-    return _LOSSES[name].with_options(**options)
+    return find_name("loss", name, _LOSSES, "losses").with_options(**options)
 
 
 def names() -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ruleout.labels.errors import InputError, brief, unknown_name
+from ruleout.labels.errors import InputError, brief, find_name
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 
@@ -168,10 +168,8 @@ def build(
     )
     """
     if isinstance(model, str):
-        if model not in MODELS:
-            raise unknown_name("model", model, MODELS)
-        _check_options(model, options)
-        model = MODELS[model]
+        name, model = model, find_name("model", model, MODELS)
+        _check_options(name, options)
     if isinstance(model, nn.Module):
         if options:
             raise ValueError("a module takes no model options; give a function that makes it")

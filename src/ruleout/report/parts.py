@@ -37,10 +37,8 @@ class Line:
     family: str = ""
 
     def __post_init__(self) -> None:
-        sizes = {"x": len(self.x), "mean": len(self.mean)}
-        if len(self.low) or len(self.high):
-            sizes |= {"low": len(self.low), "high": len(self.high)}
-        same_length(f"line {brief(self.name)}", sizes)
+        band = ("low", "high") if len(self.low) or len(self.high) else ()
+        same_length(f"line {brief(self.name)}", self, "x", "mean", *band)
 
 
 def one_of(name: str, value: object, known: Sequence[object]) -> None:
@@ -49,7 +47,8 @@ def one_of(name: str, value: object, known: Sequence[object]) -> None:
         raise InputError(f"{name} is {brief(value)}", f"use one of {say}")
 
 
-def same_length(where: str, sizes: Mapping[str, int]) -> None:
+def same_length(where: str, part: object, *names: str) -> None:
+    sizes = {name: len(getattr(part, name)) for name in names}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise InputError(f"{where}: {found} entries", "give one of each per entry")
@@ -301,7 +300,7 @@ class Histogram:
 
     def __post_init__(self) -> None:
         if len(self.expected):
-            same_length("histogram", {"counts": len(self.counts), "expected": len(self.expected)})
+            same_length("histogram", self, "counts", "expected")
 
 
 @dataclass(frozen=True)
@@ -320,8 +319,8 @@ class Reliability:
     note: str = ""  #: a sentence beneath
 
     def __post_init__(self) -> None:
-        names = ["confidence", "accuracy", "count"] + ["error"] * bool(len(self.error))
-        same_length("reliability", {name: len(getattr(self, name)) for name in names})
+        error = ("error",) if len(self.error) else ()
+        same_length("reliability", self, "confidence", "accuracy", "count", *error)
 
 
 @dataclass(frozen=True)

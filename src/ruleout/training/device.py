@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ruleout.labels.errors import brief, unknown_name
+from ruleout.labels.errors import brief, find_name
 
 #: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
 PRECISIONS = {
@@ -27,9 +27,7 @@ class Numbers(NamedTuple):
 
 
 def find_precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    if name not in PRECISIONS:
-        raise unknown_name("precision", name, PRECISIONS)
-    return PRECISIONS[name]
+    return find_name("precision", name, PRECISIONS)
 
 
 def find_device(device: str | torch.device | None, precision: str) -> torch.device:

@@ -19,28 +19,19 @@ from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.training import grids, validation
+from ruleout.training import stack as stacks
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
-from ruleout.training.stack import (
-    Block,
-    Callback,
-    Plan,
-    Run,
-    Stack,
-    Stopping,
-    Trained,
-    halves,
-    out_of_memory,
-    plan,
-)
 from ruleout.training.watches import Watch, features_of
 
 #: Called after every epoch with (epochs done, epochs in all), summed over the stacks of a fit.
 Progress: TypeAlias = Callable[[int, int], None]
+
+_Done: TypeAlias = list[tuple[stacks.Block, stacks.Trained]]
 
 
 def fit_grid(
@@ -63,7 +54,7 @@ def fit_grid(
     watch: Mapping[str, Watch] | None = None,
     every: int = 1,
     tail: int = 0,
-    stopping: Stopping | None = None,
+    stopping: stacks.Stopping | None = None,
     device: str | torch.device | None = None,
     precision: str = "float32",
     stack: int | None = None,
@@ -72,7 +63,7 @@ def fit_grid(
     start: GridFit | State | None = None,
     moments: bool = True,
     progress: Progress | None = None,
-    callback: Callback | None = None,
+    callback: stacks.Callback | None = None,
 ) -> GridFit:
     """Train a grid of configurations for several trials, all models stacked in one program.
 
@@ -194,7 +185,7 @@ def fit_grid(
         features = Features(x, None if native else shape, numbers)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
         last = range(max(1, epochs - max(tail, 1) + 1), epochs + 1)
-        run = Run(
+        run = stacks.Run(
             features, trials, row, configs, modules, check_optimizer(optimizer), epochs,
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
@@ -203,7 +194,7 @@ def fit_grid(
         )  # fmt: skip
         if start is not None:
             validation.check_start(run)
-        planned = plan(run, stack if together else 1, together)
+        planned = stacks.plan(run, stack if together else 1, together)
         record = run_record(run, model, precision, planned, x, seed)
         saved = None
         if checkpoint is not None:
@@ -234,14 +225,14 @@ def _fit_parts(grid: list[grids.Configuration], told: Mapping[str, Any]) -> Grid
 
 
 def _train(
-    run: Run, planned: Plan, saved: Checkpoint | None, progress: Progress | None
-) -> list[tuple[Block, Trained]]:
+    run: stacks.Run, planned: stacks.Plan, saved: Checkpoint | None, progress: Progress | None
+) -> _Done:
     """Train block after block; one that does not fit the memory is cut in two."""
     todo = list(planned.blocks)
-    done: list[tuple[Block, Trained]] = []
+    done: _Done = []
 
-    def train(block: Block) -> Trained:
-        stack = Stack(run, block.trials, block.models)
+    def train(block: stacks.Block) -> stacks.Trained:
+        stack = stacks.Stack(run, block.trials, block.models)
         if saved is not None:
             saved.restore(block, stack)
             stack.call()  # which is no part of a checkpoint, and may have stopped it there
@@ -258,7 +249,7 @@ def _train(
         try:
             trained = train(todo[0])
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error) or not halves(todo[0]):
+            if not stacks.out_of_memory(error) or not stacks.halves(todo[0]):
                 raise
             trained = None
         if trained is None:  # here the error no longer holds on to the memory
@@ -268,7 +259,7 @@ def _train(
             gc.collect()
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-            todo[:1] = halves(todo[0])
+            todo[:1] = stacks.halves(todo[0])
             if saved is not None:
                 saved.note(planned._replace(blocks=[block for block, _ in done] + todo))
         else:
@@ -276,9 +267,7 @@ def _train(
     return done
 
 
-def _collect(
-    run: Run, done: list[tuple[Block, Trained]], record: dict[str, Any], fresh: Any
-) -> GridFit:
+def _collect(run: stacks.Run, done: _Done, record: dict[str, Any], fresh: Any) -> GridFit:
     shape, epochs = (len(run.trials), len(run.grid)), np.array(sorted(run.recorded))
 
     def whole(parts: list[Tensor]) -> Tensor:

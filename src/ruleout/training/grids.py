@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from ruleout.labels.errors import brief, nearest, unknown_name
+from ruleout.labels.errors import brief, find_name, nearest
 from ruleout.methods import Approach
 from ruleout.training.validation import check_counts
 
@@ -63,11 +63,7 @@ def configurations(grid: Grid | None) -> list[Configuration]:
 
 def named_grid(grid: Grid) -> Any:
     """Return the values of a grid that is named; any other as it is."""
-    if not isinstance(grid, str):
-        return grid
-    if grid not in _NAMED:
-        raise unknown_name("grid", grid, _NAMED)
-    return _NAMED[grid]
+    return find_name("grid", grid, _NAMED) if isinstance(grid, str) else grid
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ruleout.labels.errors import brief, unknown_name
+from ruleout.labels.errors import brief, find_name
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 
@@ -113,8 +113,7 @@ def register_optimizer(
 
 
 def check_optimizer(name: str) -> str:
-    if name not in OPTIMIZERS:
-        raise unknown_name("optimizer", name, OPTIMIZERS)
+    find_name("optimizer", name, OPTIMIZERS)
     return name
 
 
@@ -190,9 +189,7 @@ def find_pace(
 ) -> Pace | None:
     """Return the pace of a run; None: the learning rate stays."""
     if isinstance(schedule, str):
-        if schedule not in SCHEDULES:
-            raise unknown_name("schedule", schedule, SCHEDULES)
-        schedule = SCHEDULES[schedule]
+        schedule = find_name("schedule", schedule, SCHEDULES)
     if not 0 <= warmup <= epochs:
         raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
     if schedule is None and not warmup:
@@ -260,44 +257,34 @@ def _gpu_kernels() -> ModuleType | None:
     return gpu_kernels
 
 
-def _by_triton(p: Tensor, g: Tensor, moments: list[Tensor], by: Rates, *, kind: str) -> bool:
-    kernels, own = _gpu_kernels(), _for_kernels(by, kind == "adamw")
-    if kernels is None or own is None:
+def _by_kernel(
+    p: Tensor, grad: Tensor | Product, moments: list[Tensor], by: Rates, *, kind: str
+) -> bool:
+    kernels, decoupled = _gpu_kernels(), kind == "adamw"
+    if by.shrink.ndim > 1 and not decoupled:  # kernels shrink all trials alike, or not at all
+        by = by._replace(shrink=by.decay)
+    if kernels is None or by.shrink.ndim > 1:
         return False
-    kernels.update(kind, p, g, moments, own)
+    if isinstance(grad, Product):
+        return bool(kernels.move(p, grad, moments, by, decoupled))
+    kernels.update(kind, p, grad, moments, by)
     return True
 
 
-def _for_kernels(by: Rates, decoupled: bool) -> Rates | None:
-    """Return what kernels read: they shrink all trials alike, or not at all."""
-    if by.shrink.ndim == 1:
-        return by
-    return None if decoupled else by._replace(shrink=by.decay)
-
-
-def _by_product(
-    p: Tensor, grad: Product, moments: list[Tensor], by: Rates, *, decoupled: bool
-) -> bool:
-    kernels, own = _gpu_kernels(), _for_kernels(by, decoupled)
-    if kernels is None or own is None:
-        return False
-    return bool(kernels.move(p, grad, moments, own, decoupled))
-
-
-def _adam_kind(step: Step, kind: str, decoupled: bool) -> OptimizerKind:
+def _adam_kind(step: Step, kind: str) -> OptimizerKind:
     return OptimizerKind(
         step,
         moments=2,
         factors=_adam_factors,
-        fused_cpu=partial(_one_by_one, decoupled=decoupled),
-        fused_gpu=partial(_by_triton, kind=kind),
-        fused_product=partial(_by_product, decoupled=decoupled),
+        fused_cpu=partial(_one_by_one, decoupled=kind == "adamw"),
+        fused_gpu=partial(_by_kernel, kind=kind),
+        fused_product=partial(_by_kernel, kind=kind),
     )
 
 
 OPTIMIZERS |= {
-    "adam": _adam_kind(_adam, "adam", decoupled=False),
-    "adamw": _adam_kind(_adamw, "adamw", decoupled=True),
-    "sgd": OptimizerKind(_sgd, fused_gpu=partial(_by_triton, kind="sgd")),
+    "adam": _adam_kind(_adam, "adam"),
+    "adamw": _adam_kind(_adamw, "adamw"),
+    "sgd": OptimizerKind(_sgd, fused_gpu=partial(_by_kernel, kind="sgd")),
     "sgd-momentum": OptimizerKind(_sgd_momentum, moments=1),
 }

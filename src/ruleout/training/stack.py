@@ -137,7 +137,8 @@ class Stack:
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
         self.halted = False  # by a callback
-        self._graphs = Graphs(self) if self._capturable() else None
+        resident = self.schedule.resident and run.features.resident and isinstance(self.net, Dense)
+        self._graphs = Graphs(self) if resident and self.device.type == "cuda" else None
         self._resume()
 
     def _build(self) -> Net:
@@ -145,10 +146,6 @@ class Stack:
         if dense_layers(modules[0]) is not None:
             return dense(modules, len(self.grid), features.width, self.run.numbers)
         return Modules(modules, len(self.grid), len(features.shape or ()), self.run.numbers)
-
-    def _capturable(self) -> bool:
-        resident = self.schedule.resident and self.run.features.resident
-        return self.device.type == "cuda" and resident and isinstance(self.net, Dense)
 
     def _resume(self) -> None:
         start = self.run.start
@@ -513,7 +510,7 @@ class LossGradient:
         given = (logits, excluded, *(tensor for tensor in extra.values() if tensor is not None))
         if not (logits.is_cuda and self.long and self.fixed):
             return self._eager(names, *given)
-        key = (self._key, names, *(_form(tensor) for tensor in given))
+        key = (self._key, names, *((t.shape, t.stride(), t.dtype, t.device) for t in given))
         if key not in _COMPILED:
             _COMPILED[key] = self._compile(partial(self._eager, names), *given)
         return _COMPILED[key](*given)
@@ -547,7 +544,3 @@ class LossGradient:
         except Exception:  # no compiler on this machine, or an operation it does not know
             return eager
         return quiet
-
-
-def _form(tensor: Tensor) -> tuple[Any, ...]:
-    return tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
