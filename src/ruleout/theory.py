@@ -112,9 +112,8 @@ def error_bound(
     p = size_law(law, k)
     n = np.asarray(counts)
     if n.shape != p.shape or n.dtype.kind not in "iu" or (n < 0).any():
-        raise LabelError(
-            f"counts is {counts!r}", f"give {k - 1} whole numbers, for sizes 1 to {k - 1}"
-        )
+        say = f"give {k - 1} whole numbers, for sizes 1 to {k - 1}"
+        raise LabelError(f"counts is {counts!r}", say)
     if not 0 < delta < 1:
         raise LabelError(f"delta is {delta}", "choose it between 0 and 1")
     if not (rho >= 0 and bound >= 0):

@@ -39,9 +39,8 @@ def paired_t_test(ours: ArrayLike, theirs: ArrayLike) -> float:
     """
     a, b = np.asarray(ours, float), np.asarray(theirs, float)
     if a.shape != b.shape or a.ndim != 1:
-        raise InputError(
-            f"the scores to compare have shapes {a.shape} and {b.shape}", "give pairs of numbers"
-        )
+        problem = f"the scores to compare have shapes {a.shape} and {b.shape}"
+        raise InputError(problem, "give pairs of numbers")
     if len(a) < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return np.nan
     mean, error = mean_and_error(a - b)

@@ -159,13 +159,10 @@ def _check_single(y: NDArray[Any], classes: Collection[Any]) -> None:
     known = {*classes}
     for label in np.unique(y).tolist():
         if isinstance(label, str) and "|" in label and label not in known:
-            raise InputError(
-                f"{label!r} lists several classes, and y holds one label per row",
-                "where they are ruled out, give LabelSets.from_lists([t.split('|') for t in y], "
-                "classes)",
-                row=int(np.argmax(y == label)),
-                column="y",
-            )
+            problem = f"{label!r} lists several classes, and y holds one label per row"
+            sets = "LabelSets.from_lists([t.split('|') for t in y], classes)"
+            say, row = f"where they are ruled out, give {sets}", int(np.argmax(y == label))
+            raise InputError(problem, say, row=row, column="y")
 
 
 def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:

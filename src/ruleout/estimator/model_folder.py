@@ -15,7 +15,7 @@ from dataclasses import replace
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 import torch
@@ -426,13 +426,6 @@ def _table(columns: Mapping[str, Any], file: Path, name: str) -> dict[str, Any]:
         _wrong(file, name)
 
 
-class _Entry(NamedTuple):
-    kind: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
 def _read_weights(
     file: Path, like: nn.Module, floats: torch.dtype, told: Mapping[str, Any]
 ) -> dict[str, Tensor]:
@@ -459,8 +452,8 @@ def _read_weights(
     return weights
 
 
-def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, _Entry]:
-    """Return what the header says, once it is shown to describe the file to the last byte."""
+def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return kind and shape of every tensor, once they are shown to fill the file."""
 
     def lies(problem: str) -> NoReturn:
         say = f"the header of the weights is wrong: {problem}"
@@ -472,17 +465,16 @@ def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, _Entry]:
     try:
         told = json.loads(stream.read(start))
         told.pop("__metadata__", None)
-        entries = {}
+        entries = []
         for name, one in told.items():
             shape, (begin, end) = tuple(one["shape"]), one["data_offsets"]
             if not all(type(number) is int for number in (*shape, begin, end)):
                 raise TypeError
-            entries[name] = _Entry(str(one["dtype"]), shape, begin, end)
+            entries.append((begin, end, name, str(one["dtype"]), shape))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         lies("it is not a table of tensors")
     place = 0
-    for name, entry in sorted(entries.items(), key=lambda item: item[1][2:]):
-        kind, shape, begin, end = entry
+    for begin, end, name, kind, shape in sorted(entries):
         if kind not in _DTYPES:
             lies(f"tensor {name[:60]!r} is of an unknown kind")
         wide = prod(shape) * _DTYPES[kind].itemsize
@@ -491,16 +483,16 @@ def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, _Entry]:
         place = end
     if place != size - 8 - start:
         lies("its tensors do not fill the file")
-    return entries
+    return {name: (kind, shape) for _, _, name, kind, shape in entries}
 
 
-def _compare(file: Path, entries: dict[str, _Entry], like: nn.Module, floats: torch.dtype) -> None:
+def _compare(file: Path, entries: Mapping[str, Any], like: nn.Module, floats: torch.dtype) -> None:
     wanted, remedy = like.state_dict(), "card.json and the weights belong to different models"
     for name, value in wanted.items():
         kind = _DTYPE_NAMES.get(floats if value.is_floating_point() else value.dtype)
         found = entries.get(name)
-        if found is None or found.shape != tuple(value.shape) or found.kind != kind:
-            told = "nothing" if found is None else f"{found.kind} {list(found.shape)}"
+        if found != (kind, tuple(value.shape)):
+            told = "nothing" if found is None else f"{found[0]} {list(found[1])}"
             needs = f"the model needs {kind} {list(value.shape)} as {name!r}"
             _refuse(file, f"{needs}, and the file has {told}", remedy)
     for name in entries:

@@ -129,9 +129,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     def __init__(self, path: str | Path, *, make: bool = True) -> None:
         self.path = Path(path)
         if not make and not self.path.is_file():
-            raise InputError(
-                "there is no such ledger", "run `ruleout paper` first, or check the name", file=path
-            )
+            say = "run `ruleout paper` first, or check the name"
+            raise InputError("there is no such ledger", say, file=path)
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         try:
@@ -142,9 +141,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             self._database.close()
             if not isinstance(error, sqlite3.DatabaseError):
                 raise
-            raise InputError(
-                f"this is not a ledger ({error})", "name a file that ruleout made", file=path
-            ) from None
+            problem = f"this is not a ledger ({error})"
+            raise InputError(problem, "name a file that ruleout made", file=path) from None
 
     def _check(self) -> None:
         """Raise for a database that is not ours, or newer, before anything is changed in it."""
@@ -153,10 +151,8 @@ class Ledger(AbstractContextManager["Ledger"]):
         if used and sign != _SIGN:
             raise InputError("this database is not a ledger", "name another file", file=self.path)
         if schema > _SCHEMA:
-            raise InputError(
-                f"the ledger has schema {schema}, newer than {_SCHEMA}", "update ruleout",
-                file=self.path,
-            )  # fmt: skip
+            problem = f"the ledger has schema {schema}, newer than {_SCHEMA}"
+            raise InputError(problem, "update ruleout", file=self.path)
 
     def _open(self) -> None:
         keep_a_journal(self._database.execute)
@@ -314,11 +310,9 @@ class Ledger(AbstractContextManager["Ledger"]):
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise InputError(
-                f"the ledger cannot be used ({error})",
-                "check the disk and the permissions, then run the same command again",
-                file=self.path,
-            ) from None
+            problem = f"the ledger cannot be used ({error})"
+            say = "check the disk and the permissions, then run the same command again"
+            raise InputError(problem, say, file=self.path) from None
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
@@ -479,18 +473,14 @@ def read_parquet(folder: str | Path) -> list[Record]:
                 part.setdefault(row["key"], []).append(row)
         return [_from_rows(one, *(part.get(one["key"], []) for part in parts)) for one in cells]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"these files are not a ledger ({type(error).__name__}: {error})",
-            "name a folder that `ruleout report` wrote",
-            file=place,
-        ) from None
+        problem = f"these files are not a ledger ({type(error).__name__}: {error})"
+        raise InputError(problem, "name a folder that `ruleout report` wrote", file=place) from None
 
 
 def _parquet_rows(file: Path) -> list[dict[str, Any]]:
     if not file.is_file():
-        raise InputError(
-            "the file is missing", "name a ledger, or the folder of its Parquet files", file=file
-        )
+        say = "name a ledger, or the folder of its Parquet files"
+        raise InputError("the file is missing", say, file=file)
     try:
         return cast("list[dict[str, Any]]", pq.read_table(file).to_pylist())
     except (pa.ArrowException, OSError) as error:

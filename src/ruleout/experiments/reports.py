@@ -677,9 +677,8 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError(
-            "figures need matplotlib", "pip install 'ruleout[plot]', or leave out png and pdf"
-        ) from None
+        say = "pip install 'ruleout[plot]', or leave out png and pdf"
+        raise InputError("figures need matplotlib", say) from None
     panels = _panels(records)
     if not panels:
         return []

@@ -244,10 +244,9 @@ def drive(
                     for _ in work(ledger, specs, device=device, compute=compute):
                         watch(ledger)
                 elif not alive() and not {spec.key for spec in left} & ledger.claimed():
-                    raise InputError(
-                        f"all workers ended, but {len(left)} tasks are left",
-                        "start again, with fewer workers if the memory is short",
-                    )
+                    problem = f"all workers ended, but {len(left)} tasks are left"
+                    say = "start again, with fewer workers if the memory is short"
+                    raise InputError(problem, say)
                 watch(ledger)
                 time.sleep(_PAUSE)
         watch(ledger)

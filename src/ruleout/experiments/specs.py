@@ -53,19 +53,15 @@ class Spec:
     def __post_init__(self) -> None:
         protocol(self.protocol)
         if self.features not in FEATURES:
-            raise InputError(
-                f"features are {brief(self.features)}", f"say {' or '.join(map(repr, FEATURES))}"
-            )
+            say = f"say {' or '.join(map(repr, FEATURES))}"
+            raise InputError(f"features are {brief(self.features)}", say)
         if not 1 <= self.average <= self.epochs:
-            raise InputError(
-                f"the last {self.average} of {self.epochs} epochs cannot be averaged",
-                "give at least as many epochs",
-            )
+            problem = f"the last {self.average} of {self.epochs} epochs cannot be averaged"
+            raise InputError(problem, "give at least as many epochs")
         if not 0 <= self.search_trials <= self.trials or (self.search_trials and self.per_trial):
-            raise InputError(
-                f"{self.search_trials} of {self.trials} trials cannot search the grid",
-                "give at most as many as there are trials, and one choice for all of them",
-            )
+            problem = f"{self.search_trials} of {self.trials} trials cannot search the grid"
+            say = "give at most as many as there are trials, and one choice for all of them"
+            raise InputError(problem, say)
 
     @property
     def values(self) -> Any:
@@ -121,10 +117,8 @@ class Spec:
         found: Mapping[str, Any] = json.loads(text)
         unknown = sorted(set(found) - {one.name for one in fields(cls)})
         if unknown:
-            raise InputError(
-                f"a spec has the unknown name {brief(unknown[0])}",
-                "it was written by a newer version of ruleout: update it",
-            )
+            say = "it was written by a newer version of ruleout: update it"
+            raise InputError(f"a spec has the unknown name {brief(unknown[0])}", say)
         return cls(**found)
 
     def __str__(self) -> str:

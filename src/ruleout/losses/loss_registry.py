@@ -134,9 +134,8 @@ class Loss:
         for name in options:
             if name not in known:
                 say = f"its options are {known}" if known else "it has no options"
-                raise ValueError(
-                    f"loss {self.name!r} has no option {name!r}; {nearest(name, known, say)}"
-                )
+                say = nearest(name, known, say)
+                raise ValueError(f"loss {self.name!r} has no option {name!r}; {say}")
         changed = replace(self, options={**self.options, **options})
         if self.bounds is not None and not any(isinstance(v, Tensor) for v in options.values()):
             changed._bounds()  # raises for values that make no sense

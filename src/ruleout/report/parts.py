@@ -145,18 +145,14 @@ class CellTable:
     compared: bool = True  #: whether to show the paper's numbers
 
     def __post_init__(self) -> None:
+        wide = len(self.columns)
         for row in self.rows:
-            if len(row.cells) != len(self.columns):
-                raise InputError(
-                    f"row {brief(row.label)} has {len(row.cells)} cells for "
-                    f"{len(self.columns)} columns",
-                    "give one cell per column",
-                )
-        if len(self.ours) not in (0, len(self.columns)):
-            raise InputError(
-                f"ours names {len(self.ours)} rows for {len(self.columns)} columns",
-                "name one row per column",
-            )
+            if len(row.cells) != wide:
+                problem = f"row {brief(row.label)} has {len(row.cells)} cells for {wide} columns"
+                raise InputError(problem, "give one cell per column")
+        if len(self.ours) not in (0, wide):
+            problem = f"ours names {len(self.ours)} rows for {wide} columns"
+            raise InputError(problem, "name one row per column")
 
     @property
     def cells(self) -> list[TableCell]:
@@ -341,10 +337,9 @@ class Matrix:
         shape = len(self.rows), len(self.columns)
         if len(self.counts) != shape[0] or any(len(row) != shape[1] for row in self.counts):
             found = np.shape(self.counts) if isinstance(self.counts, np.ndarray) else "lists"
-            raise InputError(
-                f"counts ({found}) do not fit {shape[0]} row and {shape[1]} column names",
-                "give one row of counts per row name and one count per column name",
-            )
+            problem = f"counts ({found}) do not fit {shape[0]} row and {shape[1]} column names"
+            say = "give one row of counts per row name and one count per column name"
+            raise InputError(problem, say)
 
 
 Part: TypeAlias = (

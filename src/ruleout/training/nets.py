@@ -6,7 +6,6 @@ product for the whole grid, and their gradients are written out. Any other modul
 """
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cached_property
@@ -24,25 +23,6 @@ from ruleout.training.optimizers import At, Product
 LossOf: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 #: Moves ``parameters[place][at]`` by its gradient, which may be overwritten.
 Move: TypeAlias = Callable[[int, At, Tensor | Product], None]
-
-
-class Net(ABC):
-    """A stack of models: C configurations of the modules of some trials."""
-
-    parameters: list[Tensor]  # each [T, C, ...]
-    buffers: dict[str, Tensor]  # what is not trained but changes, such as running means
-
-    @abstractmethod
-    def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
-        """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
-
-    @abstractmethod
-    def logits(self, x: Tensor) -> Tensor:
-        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
-
-    @abstractmethod
-    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Return tensors like :attr:`parameters` under the names that the module gives them."""
 
 
 def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
@@ -70,7 +50,7 @@ def warn_of_clpl(module: nn.Module, stacklevel: int) -> None:
         warnings.warn(say, UserWarning, stacklevel=stacklevel + 1)
 
 
-class Dense(Net):
+class Dense:
     """Linear models and ReLU perceptrons, for rows of a given width.
 
     The bias of the first layer is a column of its weights: `Features` ends every row in a 1.
@@ -87,7 +67,7 @@ class Dense(Net):
         places = {id(part): name for name, part in modules[0].named_modules()}
         self.names = [f"{places[id(one)]}.".removeprefix(".") for one in layers[0]]
         self.features = layers[0][0].in_features
-        self.parameters = []
+        self.parameters: list[Tensor] = []  # each [T, C, ...]
         for place, same in enumerate(zip(*layers, strict=True)):
             weight = torch.stack([one.weight.detach() for one in same]).to(self.dtype)
             bias = torch.stack([one.bias.detach() for one in same]).to(self.dtype).unsqueeze(-1)
@@ -97,13 +77,14 @@ class Dense(Net):
             else:
                 starts = [weight, bias]
             self.parameters += [_repeat(start, models, device) for start in starts]
-        self.buffers = {}
+        self.buffers: dict[str, Tensor] = {}  # what changes untrained, such as running means
 
     @cached_property
     def _grad(self) -> Tensor:
         return torch.empty_like(self.parameters[0])
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
+        """Return the losses ``[A, C]`` of a batch ``[A, B, ...]``, and move all weights."""
         with torch.no_grad():
             logits, reads = self._forward(x)
         loss, slope = loss_of(logits)
@@ -112,6 +93,7 @@ class Dense(Net):
         return loss
 
     def logits(self, x: Tensor) -> Tensor:
+        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
         with torch.no_grad():
             return self._forward(x)[0]
 
@@ -159,6 +141,7 @@ class Dense(Net):
         return out.copy_(torch.bmm(left, right))
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return tensors like `parameters` under the names that the module gives them."""
         first = tensors[0]
         found = {
             f"{self.names[0]}weight": first[..., : self.features],
@@ -228,7 +211,7 @@ def pays_to_stack(module: nn.Module) -> bool:
     return not alone and not frozen and not any(True for _ in module.buffers())
 
 
-class Modules(Net):
+class Modules:
     """Any `nn.Module`: `torch.func.vmap` over ``[T, C]`` models, or a single one by itself."""
 
     def __init__(
@@ -282,6 +265,9 @@ class Modules(Net):
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         return dict(zip(self.names, tensors, strict=True))
+
+
+Net: TypeAlias = Dense | Modules  # C configurations of the modules of some trials, as one
 
 
 def dense(modules: Sequence[nn.Module], models: int, width: int, numbers: Numbers) -> Dense:
