@@ -30,8 +30,7 @@ from ruleout.report import (
     TableRow,
     render,
 )
-from ruleout.report.charts import heat
-from ruleout.report.curves import _FAR, thinned
+from ruleout.report.charts import _FAR, heat, thinned
 from ruleout.report.number_format import labels
 from ruleout.report.svg import reach, spread, ticks
 

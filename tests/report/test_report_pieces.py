@@ -22,12 +22,10 @@ from ruleout.report import (
     number_format,
     svg,
 )
-from ruleout.report.charts import heat
-from ruleout.report.curves import end_of, last_of, thinned
+from ruleout.report.charts import end_of, heat, last_of, thinned
 from ruleout.report.number_format import signed, value
-from ruleout.report.page import view
+from ruleout.report.page import cell_view, score_csv, score_view, view
 from ruleout.report.svg import fill
-from ruleout.report.table_views import cell_view, score_csv, score_view
 from ruleout.report.table_writers import (
     escape_latex,
     escape_markdown,

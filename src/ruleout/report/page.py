@@ -1,23 +1,32 @@
 """The page: a report in, one file of HTML out that asks for nothing from elsewhere."""
 
+import math
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
 
 from ruleout.labels.atomic import write_text
-from ruleout.report import parts
-from ruleout.report.charts import heat, heatmap, histogram, reliability
-from ruleout.report.curves import COLOURS, curve_view, end_of
-from ruleout.report.number_format import text
+from ruleout.report import charts, parts
+from ruleout.report.number_format import (
+    MISSING,
+    duration,
+    known,
+    number,
+    numbers,
+    p_value,
+    points,
+    signed,
+    text,
+    value,
+)
 from ruleout.report.svg import fill
-from ruleout.report.table_views import cell_view, score_csv, score_latex, score_view
-from ruleout.report.table_writers import csv, latex
+from ruleout.report.table_writers import Cell, Table, csv, latex, legend, one_line
 
 
 def render(report: parts.Report) -> str:
@@ -61,7 +70,7 @@ def _colours(report: parts.Report) -> dict[str, int]:
         found += [row.group for row in part.rows] if isinstance(part, parts.CellTable) else []
         found += [line.family for line in part.lines] if isinstance(part, parts.Curves) else []
         for family in filter(None, found):
-            names.setdefault(family, len(names) % COLOURS)
+            names.setdefault(family, len(names) % charts.COLOURS)
     return names
 
 
@@ -97,18 +106,18 @@ def view(part: parts.Part, key: str, colours: Mapping[str, int]) -> Markup:
         case parts.Curves():
             return _curves(part, key, colours)
         case parts.Histogram():
-            return fill("histogram.html", part=part, key=key, **histogram(part))
+            return fill("histogram.html", part=part, key=key, **charts.histogram(part))
         case parts.Reliability():
-            return fill("reliability.html", part=part, key=key, **reliability(part))
+            return fill("reliability.html", part=part, key=key, **charts.reliability(part))
         case parts.Matrix():
-            return fill("heatmap.html", part=part, key=key, **heatmap(heat(part)))
+            return fill("heatmap.html", part=part, key=key, **charts.heatmap(charts.heat(part)))
     raise TypeError(f"a {type(part).__name__} is not a part of a report")
 
 
 def _curves(part: parts.Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
         return fill("figure.html", part=part, key=key, rows=(), full=True)
-    view = curve_view(part, 300 if part.half else 420, colours, _highlighted(part))
+    view = charts.curve_view(part, 300 if part.half else 420, colours, _highlighted(part))
     groups: dict[str, list[dict[str, object]]] = {}
     for line in view["lines"]:
         groups.setdefault(line["family"], []).append(line)
@@ -120,5 +129,260 @@ def _highlighted(part: parts.Curves) -> Collection[str]:
         return set(part.visible)
     if len(part.lines) <= 7:
         return {line.name for line in part.lines}
-    order = sorted(part.lines, key=lambda line: end_of(line, -np.inf), reverse=True)
+    order = sorted(part.lines, key=lambda line: charts.end_of(line, -np.inf), reverse=True)
     return {line.name for line in order[:5]}
+
+
+_FIELDS = (
+    *("name", "label", "family", "form", "score", "spread", "mark", "p_value"),
+    *("estimate", "estimate_error", "seconds", "reference"),
+)
+_PAPER = 7  # the colour of the paper's bar
+_VERDICTS = {"agrees": "agrees with", "better": "better than", "worse": "worse than"}
+
+
+class _Column(NamedTuple):
+    """A head, and of every row what it shows and is sorted by; an empty key comes last."""
+
+    label: str
+    sort: str  # "number" or "text"
+    under: str
+    kind: str
+    cells: list[tuple[str, str]]
+
+
+_Show: TypeAlias = Callable[[object], str]
+
+
+def score_view(table: parts.ScoreTable, colours: Mapping[str, int]) -> dict[str, Any]:
+    """Lay out a table: only columns that some row fills, the best score marked."""
+    rows = _ordered(table)
+    show: _Show = points if table.unit == "percent" else number
+    bars = [
+        charts.Bar("", row.score, row.spread, row.trials, colours.get(row.family, 0))
+        for row in rows
+    ]
+    scores = [row.score for row in rows if known(row.score) and not row.reference]
+    pick = max if table.higher_is_better else min
+    best = show(pick(scores)) if scores else None  # as shown: what looks equal is equally bold
+    return {
+        "rows": rows,
+        "bars": bars,
+        "best": [not row.reference and show(row.score) == best for row in rows],
+        "columns": _columns(table, rows, show),
+        "show": show,
+        "legend": _score_legend(table),
+        **charts.dots(bars, 8, 162, 4, table.unit),
+    }
+
+
+def score_latex(part: parts.ScoreTable) -> str:
+    """Write what the page shows of a table as LaTeX."""
+    view, rows = score_view(part, {}), []
+    for place, row in enumerate(view["rows"]):
+        score, *cells = (column.cells[place][0] for column in view["columns"])
+        rows.append([row.name, Cell(score, view["best"][place], row.mark), *cells])
+    heads = ["Approach", *(column.label for column in view["columns"])]
+    return Table(heads, rows, part.title, " ".join(view["legend"])).latex()
+
+
+def score_csv(part: parts.ScoreTable) -> str:
+    """Write a table as CSV: every digit, one column for each chosen setting."""
+    settings = _settings(part.rows)
+    rows = [
+        [*(getattr(row, name) for name in _FIELDS), *map(row.chosen.get, settings)]
+        for row in _ordered(part)
+    ]
+    return Table([*_FIELDS, *settings], rows).csv()
+
+
+def _ordered(table: parts.ScoreTable) -> list[parts.Score]:
+    if table.order == "given":
+        return list(table.rows)
+    sign = -1 if table.higher_is_better else 1
+    return sorted(table.rows, key=lambda row: sign * row.score if known(row.score) else math.inf)
+
+
+def _settings(rows: Sequence[parts.Score]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.chosen))
+
+
+def _columns(table: parts.ScoreTable, rows: Sequence[parts.Score], show: _Show) -> list[_Column]:
+    """Return the score, then the columns that some row fills."""
+
+    def own(name: str) -> list[Any]:
+        found = [getattr(row, name) for row in rows]
+        return [one if known(one) or isinstance(one, str) else None for one in found]
+
+    def measured(label: str, name: str, error: str, said: str, kind: str = "") -> _Column:
+        means, errors = own(name), own(error)
+        sign = "\N{NO-BREAK SPACE}(%)" if table.unit == "percent" else ""
+        under = said if any(map(known, errors)) else ""
+        shown = [value(*both, show) for both in zip(means, errors, strict=True)]
+        return _column(f"{label}{sign}", means, shown, under, kind)
+
+    score = (table.score_label, "score", "spread", f"mean ± {table.spread_label}", "score")
+    families, forms, seconds, tests = map(own, ("family", "form", "seconds", "p_value"))
+    found = [
+        measured(*score),
+        _column("Family", families, [one or MISSING for one in families], kind="family"),
+        _column("Batches", forms, [one or MISSING for one in forms]),
+        _column("p\N{NON-BREAKING HYPHEN}value", tests, map(p_value, tests)),
+        measured(table.estimate_label, "estimate", "estimate_error", "± standard error"),
+        *(_setting(name, rows) for name in _settings(rows)),
+        _column("Time", seconds, map(duration, seconds)),
+    ]
+    return [one for one in found if one.kind == "score" or any(key for _, key in one.cells)]
+
+
+def _setting(name: str, rows: Sequence[parts.Score]) -> _Column:
+    """Make one column of the chosen configurations."""
+    found = [row.chosen.get(name) for row in rows]
+    given = iter(numbers([value for value in found if value is not None]))
+    shown = [MISSING if value is None else next(given) for value in found]
+    return _column(name[:1].upper() + name[1:], found, shown)
+
+
+def _column(
+    label: str, values: Sequence[object], shown: Iterable[str], under: str = "", kind: str = ""
+) -> _Column:
+    numeric = all(known(value) for value in values if value is not None)
+    keys = [
+        "" if one is None else repr(float(one)) if numeric and known(one) else text(one)
+        for one in values
+    ]
+    sort = "number" if numeric else "text"
+    return _Column(label, sort, under, kind, list(zip(shown, keys, strict=True)))
+
+
+def _score_legend(table: parts.ScoreTable) -> list[str]:
+    rows, ours = table.rows, f" ({table.ours})" if table.ours else ""
+    lines = ["Bold: the best."] if sum(known(row.score) for row in rows) > 1 else []
+    if any(row.reference for row in rows):
+        lines.append("Italic: for comparison only.")
+    if any(row.mark for row in rows):
+        lines.append(
+            f"• our best approach{ours} is significantly better than this row, ○ significantly "
+            f"worse ({table.test_label}). No mark: no significant difference."
+        )
+    if any(len(row.trials) for row in rows):
+        lines.append("Faint ticks: single trials. Open a row to read them.")
+    return lines
+
+
+def cell_view(table: parts.CellTable, key: str, colours: Mapping[str, int]) -> dict[str, Any]:
+    """Lay out a table; `key` makes ids unique on the page."""
+    rows = [
+        [
+            _cell(table, row, column, f"{key}-{place}-{column}", colours.get(row.group, 0))
+            for column in range(len(table.columns))
+        ]
+        for place, row in enumerate(table.rows)
+    ]
+    told = legend(table)
+    return {
+        "rows": rows,
+        "colours": colours,
+        "total": _total(table.cells),
+        "beside": table.beside_paper,
+        "holm": any(cell.holm for cell in table.cells),
+        "legend": [told[name] for name in ("numbers", "best", "marks") if name in told],
+    }
+
+
+def _cell(
+    table: parts.CellTable, row: parts.TableRow, place: int, key: str, colour: int
+) -> dict[str, Any]:
+    """Collect what a cell is called, says and draws; its numbers the template writes itself."""
+    cell, beside = row.cells[place], table.beside_paper
+    names = f"{one_line(row.label)}, {one_line(table.columns[place])}"
+    kinds = ["cell", "best" * cell.best, _shade(cell) if beside else ""]
+    against = _against_paper(cell) if beside else ""
+    said = [f"{names}: {value(cell.mean, cell.std)}", cell.note, against]
+    bars = [charts.Bar("Ours", cell.mean, cell.std, cell.trials, colour)] * known(cell.mean)
+    if beside and known(cell.paper_mean):
+        bars.append(charts.Bar("Paper", cell.paper_mean, cell.paper_std, (), _PAPER))
+    return {
+        "cell": cell,
+        "key": key,
+        "kind": " ".join(filter(None, kinds)),
+        "said": "; ".join(filter(None, said)),
+        "verdict": _sentence(against),
+        "marked": _sentence(_marked(table, row, place)),
+        "bars": bars if len(bars) > 1 or (bars and len(cell.trials)) else [],
+        **charts.dots(bars, 46, 346, 6, "percent"),
+        "curve": _curve(table, row, place, key),
+    }
+
+
+def _shade(cell: parts.TableCell) -> str:
+    """Name the shade of a cell: how far it lies above or below the paper.
+
+    Three steps either way, at one, two and four combined standard deviations. Without those, the
+    verdict decides.
+    """
+    far = cell.distance
+    if far is None:
+        return {"better": "up2", "worse": "down2"}.get(cell.verdict, "")
+    step = sum(abs(far) > edge for edge in (1, 2, 4))
+    return f"{'up' if far > 0 else 'down'}{step}" if step else ""
+
+
+def _sentence(said: str) -> str:
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
+
+
+def _total(cells: Sequence[parts.TableCell]) -> str:
+    """Say in one line how many cells agree with the paper."""
+    agree, better, worse, none = (
+        sum(cell.verdict == name for cell in cells) for name in ("agrees", "better", "worse", "")
+    )
+    words = {
+        "agree with the paper" if agree != 1 else "agrees with the paper": agree,
+        "better" if agree else "better than the paper": better,
+        "worse" if agree or better else "worse than the paper": worse,
+        "without a verdict": none,
+    }
+    told = [f"{count} {said}" for said, count in words.items() if count]
+    return f"{len(cells)} cell{'s' * (len(cells) != 1)}: {', '.join(told)}."
+
+
+def _against_paper(cell: parts.TableCell) -> str:
+    """Say how a cell compares with the paper, in words."""
+    if not known(cell.paper_mean):
+        return "the paper has no number"
+    if cell.difference is None:
+        return f"the paper: {value(cell.paper_mean, cell.paper_std)}"
+    said = f"{signed(cell.difference)} points"
+    if known(cell.distance):
+        said += f", {abs(cell.distance):.1f} combined standard deviations"
+    verdict = _VERDICTS.get(cell.verdict)
+    return f"{verdict} the paper: {said}" if verdict else f"{said} from the paper"
+
+
+def _marked(table: parts.CellTable, row: parts.TableRow, place: int) -> str:
+    """Say what the mark means, with the p-values; nothing of the row that others compare with."""
+    cell, ours = row.cells[place], one_line(table.ours[place]) if table.ours else ""
+    found = [one_line(table.test_label)]
+    for before, p in (("", cell.p_value), ("after Holm's correction ", cell.p_holm)):
+        if known(p):
+            equal = "" if p_value(p).startswith("<") else "=\N{NO-BREAK SPACE}"
+            found.append(f"{before}p\N{NO-BREAK SPACE}{equal}{p_value(p)}")
+    if not (cell.mark or (len(found) > 1 and ours != one_line(row.label))):
+        return ""
+    ours = ours or "our best approach"
+    said = f"no significant difference to {ours}"
+    if cell.mark:
+        said = f"{ours} is significantly {'better' if cell.mark == '•' else 'worse'}"
+        said += ", though not after the correction" * (known(cell.p_holm) and not cell.holm)
+    return f"{said} ({', '.join(found)})"
+
+
+def _curve(table: parts.CellTable, row: parts.TableRow, place: int, key: str) -> Markup | None:
+    lines = row.cells[place].curves
+    if not lines:
+        return None
+    title = f"{one_line(row.label)} on {one_line(table.columns[place])}: accuracy by epoch"
+    chart = parts.Curves(title, lines, y_label="Accuracy", unit="percent")
+    view = charts.curve_view(chart, 250, {}, {line.name for line in lines})
+    return fill("curves.svg", part=chart, key=f"{key}-c", still=True, **view)
