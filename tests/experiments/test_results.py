@@ -412,6 +412,12 @@ def test_a_sentence_that_speaks_of_few_rows_needs_only_those() -> None:
     assert told == [False, False, True, True, True]
 
 
+def test_level_with_the_best_is_best_in_whatever_order_records_come() -> None:
+    records = [record(one, [0.5, 0.6, 0.7]) for one in plan("uci", trials=3, epochs=6, average=2)]
+    for order in (records, records[::-1]):
+        assert findings(order)[3].counts.startswith("best on 4 of 4 data sets")
+
+
 def test_tables_without_marks_are_not_asked_about_them() -> None:
     records = [record(one) for one in plan("fixed-linear", trials=3, epochs=6, average=2)]
     found = findings(records)

@@ -573,7 +573,7 @@ def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     for head, column in tables.items():
         ours = best_of_ours(column.values())
         top = max((r for r in column.values() if math.isfinite(r.mean)), key=lambda r: r.mean)
-        if top is ours:
+        if ours is not None and ours.mean == top.mean:
             best.append(head)
         elif ours is not None and _compare(top, ours) == "":
             level.append(head)

@@ -162,26 +162,18 @@ _loaded = lru_cache(maxsize=1)(load)
 
 def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
     """Scale features by the training rows of each trial, which so gets a copy of its own."""
+    x, n = data.x_train, len(data.y_train)
     if data.test is not None:
-        mean, std = _moments(data.x_train)
-        x, test = (
-            ((part - mean) / std).astype(np.float32) for part in (data.x_train, data.test[0])
-        )
-        return replace(data, x_train=x, x_test=test), parts
-    n = len(data.y_train)
-    copies, moved = [], []
-    for t, (train, test) in enumerate(parts):
-        mean, std = _moments(data.x_train[train])
-        copies.append(((data.x_train - mean) / std).astype(np.float32))
-        moved.append((train + t * n, test + t * n))
-    y = np.tile(data.y_train, len(parts))
-    return replace(data, x_train=np.concatenate(copies), y_train=y), moved
+        return replace(data, x_train=_scaled(x, x), x_test=_scaled(data.test[0], x)), parts
+    copies = np.concatenate([_scaled(x, x[train]) for train, _ in parts])
+    moved = [(train + t * n, test + t * n) for t, (train, test) in enumerate(parts)]
+    return replace(data, x_train=copies, y_train=np.tile(data.y_train, len(parts))), moved
 
 
-def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and standard deviation of each feature; a constant one is left as it is."""
-    mean, std = x.mean(0, dtype=np.float64), x.std(0, dtype=np.float64)
-    return mean, np.where(std > 0, std, 1.0)
+def _scaled(x: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale features by mean and standard deviation of some rows; a constant one is not divided."""
+    mean, std = like.mean(0, dtype=np.float64), like.std(0, dtype=np.float64)
+    return ((x - mean) / np.where(std > 0, std, 1.0)).astype(np.float32)
 
 
 #: What computes a record: ``(spec, device=...)``.

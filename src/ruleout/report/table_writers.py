@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 from textwrap import wrap
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from unicodedata import category, east_asian_width
 
 from ruleout.report.number_format import known, points, signed, value
@@ -128,7 +128,7 @@ class Table:
         names = [escape_latex(head) for head in self.heads[: self.names]]
         if self.grouped:
             names = [rf"\multicolumn{{{self.names}}}{{l}}{{{names[-1].capitalize()}}}"]
-        told = {
+        told: dict[str, Any] = {
             "caption": " ".join(escape_latex(each) for each in (title, self.legend) if each),
             "label": re.sub("[^A-Za-z0-9:.-]+", "-", self.name).strip("-") or "table",
             "columns": "l" * self.names + "r" * (len(self.heads) - self.names),
