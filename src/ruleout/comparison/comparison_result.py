@@ -508,9 +508,9 @@ def _curves(table: Comparison) -> parts.Curves | None:
     for row in table.rows:
         if row.curve is not None:
             values = row.curve.values
-            mean, spread = values.mean(0), values.std(0, ddof=1) if len(values) > 1 else None
-            band = () if spread is None else (mean - spread, mean + spread)
-            lines.append(parts.Line(row.approach, row.curve.epochs, mean, *band, family=row.family))
+            mean, spread = values.mean(0), values.std(0, ddof=min(1, len(values) - 1))
+            band = (mean - spread, mean + spread) if len(values) > 1 else ((), ())
+            lines.append(parts.Line(row.approach, row.curve.epochs, mean, *band, row.family))
     if not lines:
         return None
     drawn = [row for row in table.ranked if row.curve is not None]
