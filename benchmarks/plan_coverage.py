@@ -1,16 +1,24 @@
 """How often the range of `label plan` holds the truth, which should be 8 of 10 projects.
 
-    python benchmarks/plan_coverage.py --projects 40 --record
+    python benchmarks/plan_coverage.py --record
+        [--only digits,blobs,texture,mnist] [--wrong 0,0.05] [--out plan_coverage.jsonl]
 
-Projects of 250 items, one question about each, on digits and on Gaussian blobs, without and with
-wrong answers, whose share thirty gold questions measure. Each is planned for the accuracies that
-such projects reach, on average over trials, with as many questions, twice and four times as many:
-the range holds the truth if that number of questions lies in it.
+Projects of 250 items, one question about each, on digits, Gaussian blobs, Texture and MNIST in
+seven by seven pixels, without and with wrong answers, whose share thirty gold questions measure.
+Each is planned for the accuracies that such projects reach, on average over trials, with as many
+questions, twice and four times as many: the range holds the truth if that number of questions lies
+in it. Every setting is one line of the file `--out`; those in the file already are not made again,
+so that parts can run beside each other, each with a file of its own, which are then joined:
+
+    python benchmarks/plan_coverage.py --only digits --wrong 0 --out a.jsonl &
+    python benchmarks/plan_coverage.py --only digits --wrong 0.05 --out b.jsonl
+    cat a.jsonl b.jsonl > plan_coverage.jsonl
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +31,9 @@ from ruleout.datasets import Table
 from ruleout.learning import planning
 from ruleout.learning.planning import forecast, measure_curve
 from ruleout.learning.training_data import Review
+from ruleout.selection import search
+from ruleout.training import Trial
+from ruleout.training.grid_fit import predict
 
 ITEMS, GOLD, TEST = 250, 30, 390
 
@@ -30,83 +41,124 @@ ITEMS, GOLD, TEST = 250, 30, 390
 @cache
 def world(name: str) -> tuple[Any, Any, int]:
     """Return features, true classes, and how many classes there are."""
-    if name == "digits":
-        x, y = ro.datasets.load("digits").train
-        return x, np.asarray(y), 10
-    random = np.random.default_rng(0)
-    y = random.integers(0, 8, 4000)
-    centres = 0.8 * random.normal(size=(8, 12))
-    return (centres[y] + random.normal(size=(4000, 12))).astype(np.float32), y, 8
+    if name == "blobs":
+        random = np.random.default_rng(0)
+        y = random.integers(0, 8, 4000)
+        centres = 0.8 * random.normal(size=(8, 12))
+        return (centres[y] + random.normal(size=(4000, 12))).astype(np.float32), y, 8
+    x, y = (np.asarray(part[:6000]) for part in ro.datasets.load(name).train)
+    if name == "mnist":  # means of four by four pixels
+        x = x.reshape(-1, 7, 4, 7, 4).mean((2, 4)).reshape(-1, 49)
+    if name == "texture":
+        x = (x - x.mean(0)) / x.std(0)
+    return x.astype(np.float32), y, int(y.max()) + 1
 
 
-def answered(name: str, n: int, wrong: float, seed: int) -> tuple[Any, Any, ro.Answers, Any, int]:
-    """Ask about n items: rows, classes, answers, rows to test on, gold answers missed."""
+def answered(
+    name: str, n: int, wrong: float, seed: int
+) -> tuple[Any, ro.Answers, tuple[int, int], Any]:
+    """Ask about n items: their rows, answers, gold questions missed and asked, rows to test on."""
     x, y, k = world(name)
     random = np.random.default_rng([seed, n])
     order = random.permutation(len(x))
     some, test = order[:n], order[-TEST:]
     truth = ro.answer(ro.propose(n, k, seed=random), y[some])
     said = ro.Answers(truth.asked, truth.yes ^ (random.random(n) < wrong), truth.items)
-    return x[some], y[some], said, (x[test], y[test]), int(random.binomial(GOLD, wrong))
+    gold = (int(random.binomial(GOLD, wrong)), GOLD) if wrong else (0, 0)
+    return some, said, gold, test
 
 
-def reached(name: str, n: int, wrong: float, seed: int, steps: int) -> float:
-    """Return the test accuracy of a project that has asked n questions."""
-    x, _, said, test, missed = answered(name, n, wrong, seed)
-    rate = (missed + 0.5) / (GOLD + 1) if wrong else 0.0
-    clf = ro.RuleOutClassifier(
-        approach="likelihood" if wrong else "log", grid=planning.GRID, random_state=seed,
-        epochs=-(-steps // -(-n // 256)),
-    )  # fmt: skip
-    return float(clf.fit(x, planning._evidence(said, said.items, rate)).score(*test))
+def reached(name: str, n: int, wrong: float, trials: int) -> list[float]:
+    """Return test accuracies of projects that have asked n questions, chosen as `fit` does."""
+    x, y, _ = world(name)
+    asked = [answered(name, n, wrong, seed) for seed in range(trials)]
+    known = [
+        planning._evidence(said, said.items, (missed + 0.5) / (gold + 1) if gold else 0.0)
+        for _, said, (missed, gold), _ in asked
+    ]
+    found = search(
+        x,
+        [Trial(e.sets, rows, evidence=e) for e, (rows, *_) in zip(known, asked, strict=True)],
+        grid=planning.GRID,
+        approach="likelihood" if wrong else "log",
+        epochs=-(-planning.STEPS // -(-n // 256)),
+        folds=5,
+        per_trial=True,
+    )
+    assert found.final is not None
+    tests = [test for *_, test in asked]
+    each = [predict(found.final.module(t), x[test]).argmax(-1) for t, test in enumerate(tests)]
+    return [float((p.numpy() == y[test]).mean()) for p, test in zip(each, tests, strict=True)]
 
 
 def planned(name: str, wrong: float, seed: int) -> list[planning.Point]:
     """Return what a project measures on itself."""
-    x, _, said, _, missed = answered(name, ITEMS, wrong, 1000 + seed)
+    rows, said, tests, _ = answered(name, ITEMS, wrong, 1000 + seed)
+    x = world(name)[0][rows]
     none = ro.LabelSets(np.zeros((ITEMS, said.asked.shape[1]), bool), said.asked.classes,
                         unlabelled=True)  # fmt: skip
     review = Review(
         table=Table(x=x, shape=x.shape[1:], features=(), source=Path(name), sha256=""), sets=none,
-        evidence=None, answers=said, said=said, tests=(missed, GOLD if wrong else 0),
-        gold=np.full(ITEMS, -1), contradictions=(),
+        evidence=None, answers=said, said=said, tests=tests, gold=np.full(ITEMS, -1),
+        contradictions=(),
     )  # fmt: skip
     return measure_curve(review, seed=seed)
 
 
 def covered(name: str, wrong: float, projects: int, trials: int) -> dict[str, Any]:
-    """Return how often the range held the truth, and how often it was open above."""
-    sizes = [times * ITEMS for times in (1, 2, 4)]
-    steps = planning.STEPS
-    targets = [np.mean([reached(name, n, wrong, t, steps) for t in range(trials)]) for n in sizes]
-    held, opened = [], []
+    """Return how often ranges held the truth, how many were open above, and how wide they were.
+
+    Three numbers each, for as many questions, twice and four times as many: the share of ranges
+    that held, the share open above, the medians of high / low and of told / true, None: infinite.
+    """
+    sizes = np.array([1, 2, 4]) * ITEMS
+    targets = [float(np.mean(reached(name, n, wrong, trials))) for n in sizes]
+    told = np.empty((projects, 3, 3))
     for seed in range(projects):
         found = planned(name, wrong, seed)
-        for questions, target in zip(sizes, targets, strict=True):
-            told = forecast(found, float(target), seed=seed)
-            held.append(told.low <= questions <= told.high)
-            opened.append(bool(np.isinf(told.high)))
-    at = dict(zip(map(str, sizes), np.round(targets, 4).tolist(), strict=True))
-    return {"covered": float(np.mean(held)), "open": float(np.mean(opened)), "accuracy": at}
+        every = [forecast(found, target, seed=seed) for target in targets]
+        told[seed] = [(one.low, one.questions, one.high) for one in every]
+    low, middle, high = np.moveaxis(told, 2, 0)
+    held = (low <= sizes) & (sizes <= high)
+    each = {
+        "accuracy": targets,
+        "held": held.mean(0),
+        "open": np.isinf(high).mean(0),
+        "width": np.median(high / np.minimum(low, 1e9), 0),
+        "told": np.median(middle, 0) / sizes,
+    }
+    rounded = {
+        what: [round(float(v), 3) if np.isfinite(v) else None for v in values]
+        for what, values in each.items()
+    }
+    return {"covered": round(float(held.mean()), 4), "forecasts": held.size} | rounded
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--projects", type=int, default=40)
-    parser.add_argument("--trials", type=int, default=20, help="whose mean is the truth")
-    parser.add_argument("--steps", type=int, default=planning.STEPS, help="of every fit")
+    parser.add_argument("--trials", type=int, default=10, help="whose mean is the truth")
+    parser.add_argument("--steps", type=int, default=400, help="of every fit")
+    parser.add_argument("--only", default="digits,blobs", metavar="WORLDS")
+    parser.add_argument("--wrong", default="0,0.05", metavar="SHARES")
+    parser.add_argument("--out", type=Path, default=Path("plan_coverage.jsonl"))
     parser.add_argument("--record", action="store_true")
     told = parser.parse_args()
     planning.STEPS = told.steps
     results: dict[str, Any] = {}
-    for name in ("digits", "blobs"):
-        for wrong in (0.0, 0.05):
-            found = covered(name, wrong, told.projects, told.trials)
-            results[f"{name}, {wrong:.0%} wrong"] = found
-            print(f"{name}, {wrong:.0%} wrong: {found}", flush=True)
+    if told.out.exists():
+        results = dict(json.loads(line) for line in told.out.read_text().splitlines())
+    for name in told.only.split(","):
+        for wrong in map(float, told.wrong.split(",")):
+            setting = f"{name}, {wrong:.0%} wrong"
+            if setting not in results:
+                results[setting] = covered(name, wrong, told.projects, told.trials)
+                with told.out.open("a") as file:
+                    file.write(json.dumps([setting, results[setting]]) + "\n")
+            print(f"{setting}: {results[setting]}", flush=True)
     if told.record:
         given = f"--projects {told.projects} --trials {told.trials} --steps {told.steps}"
-        record("plan_coverage", f"python benchmarks/plan_coverage.py {given}", results)
+        record("plan_coverage", f"python benchmarks/plan_coverage.py {given} --record", results)
 
 
 if __name__ == "__main__":
