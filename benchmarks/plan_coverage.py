@@ -93,7 +93,7 @@ def reached(name: str, n: int, wrong: float, trials: int) -> list[float]:
 
 def planned(name: str, wrong: float, seed: int) -> list[planning.Point]:
     """Return what a project measures on itself."""
-    rows, said, tests, _ = answered(name, ITEMS, wrong, 1000 + seed)
+    rows, said, tests, _ = answered(name, ITEMS, wrong, 5000 + seed)
     x = world(name)[0][rows]
     none = ro.LabelSets(np.zeros((ITEMS, said.asked.shape[1]), bool), said.asked.classes,
                         unlabelled=True)  # fmt: skip

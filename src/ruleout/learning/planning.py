@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------------- curves
 
-#: What curves are like: the power's middle and the spread of its logarithm, as in the study; the
-#: floor as a share of the error at the last point, by a beta distribution; the start, 1 - 1/k.
-POWER, POWER_SPREAD = 1.1, 0.5
-FLOOR = 0.5, 2.0
+#: What curves are like: the start, 1 - 1/k; the floor as a share of it, by a beta distribution; the
+#: power's middle and the spread of its logarithm, as in the study where people were asked; after
+#: how many questions half of the way is made, give or take a factor of e or, at times, far more.
 START = 0.5, 1.0
-MISFIT = 0.02  # how far points lie off the best of such curves, as in the study
+FLOOR = 0.3, 3.0
+POWER, POWER_SPREAD = 1.2, 0.45
+HALF = 100
+MISFIT = 0.07  # how far errors lie off the best of such curves, by their size, as in the study
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Forecast:
 
     Of the weighed curves half needs fewer than `questions`, a tenth fewer than `low` and a tenth
     more than `high`; `reachable` is the share of them that reach the target at all, and `curve` the
-    one that the points speak for most.
+    one that fits best.
     """
 
     target: float
@@ -103,9 +105,8 @@ class Forecast:
 
 
 def fit_curve(points: Sequence[Point]) -> Curve:
-    """Return the curve that at least two points speak for most."""
-    curves, weights = _weighed(points, 20_000, 0)
-    return Curve(*curves[:, weights.argmax()].tolist())
+    """Return the curve that fits at least two points best, of many that are drawn."""
+    return _weighed(points, 20_000, 0)[2]
 
 
 def forecast(
@@ -114,22 +115,21 @@ def forecast(
     """Say how many questions the target accuracy takes, by so many curves that are drawn."""
     if not 0 < target < 1:
         raise InputError(f"the target accuracy is {target}", "give a number between 0 and 1")
-    curves, weights = _weighed(points, draws, seed)
+    curves, weights, best = _weighed(points, draws, seed)
     needed = _asked(1 - target, *curves)
     order = needed.argsort()
     places = np.searchsorted(weights[order].cumsum(), [0.5, 0.1, 0.9])
     middle, low, high = needed[order[places.clip(max=draws - 1)]].tolist()
     reachable = float(weights[np.isfinite(needed)].sum())
-    best = Curve(*curves[:, weights.argmax()].tolist())
     return Forecast(target, middle, low, high, reachable, best)
 
 
 def _weighed(
     points: Sequence[Point], draws: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Draw curves, ``[4, draws]``: floor, scale, power, start; and weigh them by the points.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Curve]:
+    """Draw curves, ``[4, draws]``: floor, scale, power, start; weigh them, and say which fits best.
 
-    Before, all errors at the last point are equally likely; those far from it are not drawn.
+    Only curves that pass near the last point are drawn, which their weights make up for.
     """
     if len({point.questions for point in points}) < 2:
         raise InputError("a curve needs two numbers of questions", "measure at more of them")
@@ -142,17 +142,27 @@ def _weighed(
     q, errors = np.array([(p.questions, 1 - p.accuracy) for p in points], float).T
     drawn = [point.drawn for point in points if point.drawn is not None]
     moved = np.cov(drawn) if drawn else np.diag([point.error**2 for point in points])
-    moved = moved + MISFIT**2 * np.eye(len(points))
+    moved = moved + np.diag(np.square(MISFIT * errors.clip(0.02, 1)))
     rng, last = np.random.default_rng(seed), int(q.argmax())
-    start, power = rng.uniform(*START, draws), rng.lognormal(math.log(POWER), POWER_SPREAD, draws)
-    reach = 4 * math.sqrt(moved[last, last])
-    now = rng.uniform(*(np.clip(errors[last] + by, 1e-3, 0.99 * start) for by in (-reach, reach)))
-    floor = now * rng.beta(*FLOOR, draws)
-    scale = q[last] ** power / (1 / (now - floor) - 1 / (start - floor))
-    off = floor + 1 / (1 / (start - floor) + q[:, None] ** power / scale) - errors[:, None]
-    log = -0.5 * (off * np.linalg.solve(moved, off)).sum(0)
+    start, share = rng.uniform(*START, draws), rng.beta(*FLOOR, draws)
+    floor, fall = start * share, start * (1 - share)
+    power = rng.lognormal(math.log(POWER), POWER_SPREAD, draws)
+    near, reach = errors[last] - floor, 4 * math.sqrt(moved[last, last])
+    low = np.clip((near - reach) / fall, 1e-4, 0.99)
+    high = np.clip((near + reach) / fall, 2e-4, 0.999)
+    left = rng.uniform(low, high)  # of the way, at the last point
+    rise = 1 / left - 1
+    half = math.log(q[last]) - np.log(rise) / power
+    off = floor + fall / (1 + np.exp(power * (np.log(q)[:, None] - half))) - errors[:, None]
+    fits = -0.5 * (off * np.linalg.solve(moved, off)).sum(0)
+    log = (
+        fits
+        + np.log((high - low) / (power * rise * left**2))
+        - np.log1p((half - math.log(HALF)) ** 2)
+    )
     weights = np.exp(log - log.max())
-    return np.stack([floor, scale, power, start]), weights / weights.sum()
+    curves = np.stack([floor, fall * np.exp(power * half), power, start])
+    return curves, weights / weights.sum(), Curve(*curves[:, fits.argmax()].tolist())
 
 
 # ---------------------------------------------------------------------- from a project
