@@ -155,11 +155,8 @@ def _weighed(
     half = math.log(q[last]) - np.log(rise) / power
     off = floor + fall / (1 + np.exp(power * (np.log(q)[:, None] - half))) - errors[:, None]
     fits = -0.5 * (off * np.linalg.solve(moved, off)).sum(0)
-    log = (
-        fits
-        + np.log((high - low) / (power * rise * left**2))
-        - np.log1p((half - math.log(HALF)) ** 2)
-    )
+    stood_for = np.log((high - low) / (power * rise * left**2))  # change of variables to half
+    log = fits + stood_for - np.log1p((half - math.log(HALF)) ** 2)
     weights = np.exp(log - log.max())
     curves = np.stack([floor, fall * np.exp(power * half), power, start])
     return curves, weights / weights.sum(), Curve(*curves[:, fits.argmax()].tolist())
