@@ -63,7 +63,7 @@ Array = NDArray[np.float64]
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 _EPOCHS, _STEPS, _FEW_STEPS = 100, 2000, 500
-_FOLDS, _CUTS, _MANY = 5, 4, 5000  # of rows: parts, how often they are cut anew, up to how many
+_FOLDS, _CUTS, _MANY = 5, (4, 16), 5000  # of rows: parts, cut anew so often, up to how many
 _MANY_DEAR = 1000  # up to how many, where a model takes longer than a linear one
 
 
@@ -673,6 +673,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Bayes' rule multiplies the two. How sure the model may be, all that was said tells: its
         probabilities p become :math:`(1-\lambda) p^t / \sum p^t + \lambda/k`, and the answer is the
         mean over t and :math:`\lambda`, each counting as likely as it makes all that was said.
+        Beforehand :math:`\lambda` is the larger, the more often models that were trained on other
+        rows name another class (measured: benchmarks/resolve_calibration.py).
 
         Parameters
         ----------
@@ -697,13 +699,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             say = "give one of the two, and with cross the sets that trained"
             raise ValueError(f"resolve takes sets or a likelihood; {say}")
         X, seen = gather(X, "X")[0], cross
-        rows, told = cross if np.ndim(cross) else None, {"reset": False, "part": True}
+        rows, known = cross if np.ndim(cross) else None, {"reset": False, "part": True}
         if sets is not None and cross is not False:
             some = X if rows is None else _safe_indexing(X, rows)
-            data = self._training_data(some, sets, sample_weight, groups=groups, **told)
+            data = self._training_data(some, sets, sample_weight, groups=groups, **known)
             seen = cross is not None or self._trained_by(data)
-        logits = self._unseen(X, data, rows, progress) if seen else self._logits(X)
-        said, before = _posterior(logits, self._cases(sets, likelihood, logits))
+        told = self._unseen(X, data, rows, progress) if seen else (self._logits(X), _DOUBT)
+        said, before = _posterior(*told, self._cases(sets, likelihood, told[0]))
         best, places = said.max(-1)
         before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
         return Resolved(np.asarray(self.classes_[places.numpy()]), best.numpy(), before.numpy())
@@ -716,10 +718,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _trained_by(self, data: TrainingData) -> bool:
         return fingerprint(data.x, [data.sets]) == str(self.record_["data"])
 
-    def _unseen(self, X: Any, data: TrainingData, rows: Any, progress: Progress | None) -> Tensor:
-        """Return log probabilities ``[n, k]`` by models of its settings that did not see a row.
+    def _unseen(
+        self, X: Any, data: TrainingData, rows: Any, progress: Progress | None
+    ) -> tuple[Tensor, float]:
+        """Return log probabilities ``[n, k]`` by models that did not see a row, and their doubt.
 
         Of few rows models differ much: the mean of several errs less, and knows better how much.
+        How often one of them names another class than their mean says how much may be doubted.
         """
         x, n = self._checked(X, reset=False), len(data.sets)
         x = x if data.scaling is None else data.scaling(x)
@@ -730,21 +735,26 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if len(np.unique(groups)) < 2:
             raise InputError("a single row, or group, trained the model", "say cross=False")
         options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
-        cuts = range(_CUTS if n < _MANY else 1)
-        parts = [part for _ in cuts for part in folds(n, _FOLDS, groups, chance)]
+        fewest, most = _CUTS if dense_layers(_inner(self.module_)) is not None else _CUTS[:1] * 2
+        cuts = int(np.clip(1000 * fewest // n, fewest, most)) if n < _MANY else 1
+        parts = [part for _ in range(cuts) for part in folds(n, _FOLDS, groups, chance)]
         fit = fit_grid(
             data.x, [data.trial.part(np.setdiff1d(np.arange(n), part)) for part in parts],
             grid=[self.configuration_], epochs=self.n_iter_, seed=self._state.seed, moments=False,
             progress=_stage(progress, "training without the rows to name"), **options,
         )  # fmt: skip
         others = np.setdiff1d(np.arange(x.shape[0]), rows)
-        found = torch.zeros(x.shape[0], len(self.classes_), dtype=torch.float64)
+        found = torch.zeros(2, x.shape[0], len(self.classes_), dtype=torch.float64)
         for trial, part in enumerate(parts):
             own = np.concatenate([rows[part], others])
-            found[own] += module_logits(fit.module(trial), x[own]).double().softmax(-1)
+            each = module_logits(fit.module(trial), x[own]).double().softmax(-1)
+            found[0, own] += each
+            found[1, own, each.argmax(-1)] += 1
         if fit.diverged.any() or not found.isfinite().all():
             raise InputError("training without some of the rows diverged", "lower learning_rate")
-        return (found / found.sum(-1, keepdim=True)).log()
+        mean, votes = found / found.sum(-1, keepdim=True)
+        differ = 1 - float(votes.gather(-1, mean.argmax(-1, keepdim=True)).mean())
+        return mean.log(), _doubt(differ) if cuts > 1 else _DOUBT
 
     def _cases(self, sets: Any, likelihood: Any, like: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Yield how likely all that was said is, at each error rate that may be true."""
@@ -855,16 +865,27 @@ def _print_tenths() -> Progress:
 
 #: How sure a model may be: powers of its probabilities, shares of what it knows nothing about.
 _POWERS = np.geomspace(1 / 16, 16, 17)
-_SHARES = torch.tensor([1e-6, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9], dtype=torch.float64)
+_SHARES = torch.tensor(
+    [1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75], dtype=torch.float64
+)
+_DOUBT = 0.035  # the share to be expected of a single model
 _SAMPLE = 4096  # rows that tell how sure
 
 
-def _posterior(logits: Tensor, cases: Iterable[tuple[float, Tensor]]) -> tuple[Tensor, Tensor]:
+def _doubt(differ: float) -> float:
+    """Return the share to be expected of the mean of models of which so many differ from it."""
+    return 2 * differ**2 + 0.002
+
+
+def _posterior(
+    logits: Tensor, doubt: float, cases: Iterable[tuple[float, Tensor]]
+) -> tuple[Tensor, Tensor]:
     """Return the probability of every class with all that was said, and without, ``[n, k]`` both.
 
     Both are means over the cases, powers and shares, as likely as each makes all that was said;
-    beforehand a power is about 1 and a share is small.
+    beforehand a power is about 1 and a share is about `doubt`, falling exponentially.
     """
+    prior = torch.gradient(_SHARES)[0].log() - _SHARES / doubt
     n, k = logits.shape
     some = torch.linspace(0, n - 1, min(n, _SAMPLE)).long()
     best, total, means = -np.inf, 0.0, torch.zeros(2, n, k, dtype=torch.float64)
@@ -874,7 +895,7 @@ def _posterior(logits: Tensor, cases: Iterable[tuple[float, Tensor]]) -> tuple[T
         for power in _POWERS:
             agree = ((power * logits[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
             mixed = (1 - _SHARES) * agree + _SHARES * chance[some].mean(-1, keepdim=True)
-            likely = mixed.log().sum(0) * (n / max(len(some), 1)) - 12 * _SHARES
+            likely = mixed.log().sum(0) * (n / max(len(some), 1)) + prior
             likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2
             if float(likely.max()) > best:
                 means, total = (
