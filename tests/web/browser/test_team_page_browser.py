@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from web.browser.site import QUICK, Site
 from web.teams import label, project
 
@@ -45,13 +45,12 @@ def empty(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def team(context: Callable[..., BrowserContext]) -> Callable[..., Page]:
+def team(window: Callable[..., Page]) -> Callable[..., Page]:
     """Open the team page as a lead."""
 
     def opened(site: Site, width: int = 1280, scheme: Any = "light") -> Page:
-        profile = context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        profile.add_cookies([site.session("Maria", "lead")])  # type: ignore[list-item]
-        page = profile.new_page()
+        page = window(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.context.add_cookies([site.session("Maria", "lead")])  # type: ignore[list-item]
         page.goto(f"{site.address}/team")
         return page
 
