@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -16,7 +17,12 @@ class Element:
 
     name: str
     attributes: dict[str, str]
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All text inside."""
+        return "".join(self.pieces)
 
 
 @dataclass
@@ -49,7 +55,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         """Give text to all that is open."""
         for element in self.open:
-            element.text += data
+            element.pieces.append(data)
 
     def all(self, name: str, kind: str = "") -> list[Element]:
         """Return the elements of that name, and of that class if one is given."""
@@ -61,8 +67,9 @@ class Page(HTMLParser):
         ]
 
 
+@lru_cache(8)
 def read(page: str) -> Page:
-    """Read a whole page; every tag must be closed."""
+    """Read a whole page; every tag must be closed. Who reads it does not change it."""
     reader = Page()
     reader.feed(page)
     reader.close()

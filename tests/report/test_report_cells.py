@@ -85,13 +85,14 @@ def test_a_missing_cell_says_why() -> None:
 
 
 def test_an_opened_cell_shows_trials_configuration_facts_and_curves() -> None:
-    dialog = page(cells()).all("dialog")[0].text
+    reader = page(cells())
+    dialog = reader.all("dialog")[0].text
     for words in ("LOG on Yeast", "upper-bound", "Ours", "Paper", "Difference", "learning rate"):
         assert words in dialog
     assert "0.001" in dialog
     assert "93.80 ± 0.41 %" in dialog
     assert "training ends at" in dialog
-    assert len(page(cells()).all("svg", "chart")) == 71
+    assert len(reader.all("svg", "chart")) == 71
 
 
 def test_an_opened_cell_explains_its_mark() -> None:

@@ -1,6 +1,7 @@
 """Models: from the shape of an example and the number of classes to logits."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from inspect import signature
 from itertools import pairwise
@@ -175,9 +176,18 @@ def build(
             raise ValueError("a module takes no model options; give a function that makes it")
         return deepcopy(model)
     dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         return model(dimensions, classes, **options)
+
+
+@contextmanager
+def seeded(seed: int, devices: Iterable[torch.device] = ()) -> Iterator[None]:
+    """Have torch draw from a seed; then the random state of these devices is as it was."""
+    with torch.random.fork_rng(devices=devices):
+        # Where there is no GPU, torch.manual_seed keeps a traceback for each kind of device.
+        gpu = torch.cuda.is_available()
+        (torch.manual_seed if gpu else torch.default_generator.manual_seed)(seed)
+        yield
 
 
 def _check_options(model: str, options: Iterable[str]) -> None:

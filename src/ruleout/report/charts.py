@@ -296,10 +296,12 @@ def _followed(
     keep, waiting = {0, len(run) - 1}, [(0, len(run) - 1)]
     while waiting:
         first, last = waiting.pop()
-        inside, ends = slice(first, last + 1), [first, last]
-        off = np.abs(y[inside] - np.interp(x[inside], x[ends], y[ends]))
+        if last - first < 2:
+            continue
+        inside, slope = slice(first + 1, last), (y[last] - y[first]) / (x[last] - x[first])
+        off = np.abs(y[inside] - (slope * (x[inside] - x[first]) + y[first]))
         if off.max() > error:
-            middle = first + int(off.argmax())
+            middle = first + 1 + int(off.argmax())
             keep.add(middle)
             waiting += [(first, middle), (middle, last)]
     return [int(run[place]) for place in sorted(keep)]

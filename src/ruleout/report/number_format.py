@@ -20,6 +20,9 @@ def known(value: object) -> TypeGuard[float]:
 def values(source: Iterable[object]) -> NDArray[np.float64]:
     """Return numbers as float64; what is not known becomes NaN."""
     if isinstance(source, np.ndarray):
+        if source.ndim == 1 and source.dtype.kind in "biuf":
+            found = source.astype(np.float64)
+            return np.where(np.abs(found) < _HUGE, found, np.nan)
         source = source.tolist()
     return np.array([float(v) if known(v) else np.nan for v in source])
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ruleout.methods import Approach
+from ruleout.models import seeded
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State, split_errors
@@ -235,9 +236,8 @@ class Stack:
             yield
             return
         first, devices = self.schedule.trials[0], [self.device] * (self.device.type == "cuda")
-        with torch.random.fork_rng(devices=devices):
-            seed = np.random.SeedSequence([int(first.seed or 0), self.before + self.epoch])
-            torch.manual_seed(int(seed.generate_state(1)[0]))
+        seed = np.random.SeedSequence([int(first.seed or 0), self.before + self.epoch])
+        with seeded(int(seed.generate_state(1)[0]), devices):
             yield
 
     def _note(self) -> None:
