@@ -228,22 +228,10 @@ class Entry(ABC):
 
     classes: tuple[ClassName, ...]
     source: str
-
-    @property
-    @abstractmethod
-    def files(self) -> tuple[DataFile, ...]: ...
-
-    @property
-    def where(self) -> str:
-        return f"{self.files[0].folder}/"
-
-    @property
-    @abstractmethod
-    def rows(self) -> tuple[int, int]: ...
-
-    @property
-    @abstractmethod
-    def features(self) -> int: ...
+    files: tuple[DataFile, ...]
+    rows: tuple[int, int]
+    features: int
+    where = property(lambda self: f"{self.files[0].folder}/")
 
     @abstractmethod
     def load(self, name: str, root: Path) -> Dataset:
@@ -283,10 +271,9 @@ class IdxSet(Entry):
     classes: tuple[ClassName, ...]
     source: str
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:  # the small ones first: they fail sooner
-        return self.train_labels, self.test_labels, self.train_images, self.test_images
-
+    files = property(  # the small ones first: they fail sooner
+        lambda self: (self.train_labels, self.test_labels, self.train_images, self.test_images)
+    )
     rows = property(lambda self: (self.train_labels.shape[0], self.test_labels.shape[0]))
     features = property(lambda self: math.prod(self.train_images.shape[1:]))
 
@@ -380,10 +367,9 @@ class CifarSet(Entry):
     files = property(lambda self: (self.archive,))
     features = property(lambda self: self.batches[0].shape[1] - 1)  # a record less its label
 
-    @property
-    def rows(self) -> tuple[int, int]:
-        counts = [batch.shape[0] for batch in self.batches]
-        return sum(counts[:-1]), counts[-1]
+    rows = property(
+        lambda self: (sum(one.shape[0] for one in self.batches[:-1]), self.batches[-1].shape[0])
+    )
 
     def load(self, name: str, root: Path) -> Dataset:
         if files := self._unpacked(root):

@@ -865,7 +865,7 @@ def redraw(
 ) -> tuple[LabelSets, tuple[str, ...]]:
     import pyarrow as pa
 
-    from ruleout.labels.files import npz_arrays, write_columns
+    from ruleout.labels.files import name_lists, npz_arrays, write_columns
 
     path, out, label = ask.separated(path.expanduser()), out.expanduser(), str(ask.label)
     suffix = out.suffix.lower()
@@ -892,7 +892,13 @@ def redraw(
         if columns is None:
             numbers = {name: table.x[:, place] for place, name in enumerate(table.features)}
             columns = pa.table({**numbers, label: table.labels})
-        drawn = _replaced(columns, label, sets, keep_label, path)
+        if COLUMN in columns.column_names and (keep_label or label != COLUMN):
+            problem = f"there is a column {COLUMN!r} already"
+            raise DataError(problem, "rename it, or use --sets-only", file=path)
+        place = columns.column_names.index(label) + keep_label
+        lists = pa.array(sets.to_lists(), name_lists(sets.classes))
+        put = columns.add_column if keep_label else columns.set_column
+        drawn = put(place, COLUMN, lists)  # behind the label, or in its place
         write_columns(out, drawn.schema, drawn.to_batches(), sets.classes)
     return sets, table.notes
 
@@ -918,21 +924,3 @@ def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
     empty = np.empty((found.rows, 0), np.float32)
     table = Table(x=empty, shape=(0,), features=(), source=file, sha256="", **told)
     return table, found.features.append_column(str(ask.label), pa.array(table.labels)).select(order)
-
-
-def _replaced(
-    columns: pa.Table, label: str, sets: LabelSets, keep_label: bool, path: Path
-) -> pa.Table:
-    """Put a list column in the place of the label, or behind it."""
-    import pyarrow as pa
-
-    from ruleout.labels.files import name_lists
-
-    if COLUMN in columns.column_names and (keep_label or label != COLUMN):
-        problem = f"there is a column {COLUMN!r} already"
-        raise DataError(problem, "rename it, or use --sets-only", file=path)
-    place = columns.column_names.index(label)
-    lists = pa.array(sets.to_lists(), name_lists(sets.classes))
-    if keep_label:
-        return columns.add_column(place + 1, COLUMN, lists)
-    return columns.set_column(place, COLUMN, lists)
