@@ -57,8 +57,7 @@ def _print(table: Table, rows: int, found: Findings) -> None:
     for column in ("", "what", "finding"):
         grid.add_column(column, overflow="fold")
     for item in found:
-        style = _STYLES[item.level]
-        grid.add_row(f"[{style}]{item.level}[/]", item.name, escape(item.message))
+        grid.add_row(f"[{_STYLES[item.level]}]{item.level}[/]", item.name, escape(item.message))
     console = Console()
     console.print(grid)
     many = len(found.warnings)

@@ -277,8 +277,7 @@ class Inspection:
             _, x, packed = seen.some.columns()
             _, once = np.unique(row_hashes(np.hstack([x, packed])), return_index=True)
             once.sort()  # copies of a row tell nothing more
-            mask = bits.unpack(packed[once], len(self.classes))
-            found += _meaning(x[once], mask, self._sizes)
+            found += _meaning(x[once], bits.unpack(packed[once], len(self.classes)), self._sizes)
             found += _constant(seen, n, features)
             names = [features[place] for place in seen.columns] if features else []
             if names and (problem := Scaling.of(x).problem(names)):
@@ -537,8 +536,7 @@ def _truth(
     if not many:
         yield Finding("fine", "true class", "No row rules out its true class.", numbers)
     else:
-        share = _percent(many / n)
-        message = f"{many:,} of {n:,} rows ({share}) rule out their true class: "
+        message = f"{many:,} of {n:,} rows ({_percent(many / n)}) rule out their true class: "
         message += f"{_rows(first, file)}."
         yield Finding("warning", "true class", message, {**numbers, "p": 0.0})
     if (test := given_truth(table)) is not None:
@@ -862,8 +860,7 @@ def given_truth(counts: Matrix) -> Test | None:
         return None
     wrong = table[use] - (sums[use] / (k - 1))[:, None]
     wrong[np.arange(len(use)), use] = 0  # the truth itself
-    statistic = float(((wrong**2).sum(1) / spread[use]).sum())
-    return Test(statistic, len(use) * (k - 2))
+    return Test(float(((wrong**2).sum(1) / spread[use]).sum()), len(use) * (k - 2))
 
 
 class PairTest(NamedTuple):

@@ -263,8 +263,7 @@ def _plain(image: Image.Image) -> Image.Image:
     from PIL import Image
 
     if image.mode.startswith("I"):  # 16 bits per pixel
-        bytes_ = np.clip(np.asarray(image, np.int64) // 257, 0, 255).astype(np.uint8)
-        return Image.fromarray(bytes_)
+        return Image.fromarray(np.clip(np.asarray(image, np.int64) // 257, 0, 255).astype(np.uint8))
     is_grey = image.mode in ("1", "L", "LA", "La")
     if image.has_transparency_data:
         white = Image.new("RGBA", image.size, "white")

@@ -101,8 +101,7 @@ def _labels(
 def _names(archive: zipfile.ZipFile, name: str, kinds: str, n: int, remedy: str) -> list[Any]:
     found = npz_array(archive, find_column(name, npz_names(archive)))
     if found.dtype.kind not in kinds or found.shape != (n,):
-        problem = f"array {name!r} is of type {found.dtype} and shape {found.shape}"
-        raise DataError(problem, remedy)
+        raise DataError(f"array {name!r} is of type {found.dtype} and shape {found.shape}", remedy)
     return list(found.tolist())
 
 

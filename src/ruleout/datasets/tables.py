@@ -657,8 +657,7 @@ def _with_features(path: Path, ask: Request, file: Path) -> Table:
     both["item"] = both["names"] if ask.item or ask.annotator else None
     own: Any = {"features": (), "ignore": (), "text": (), "reading": None}
     rows = next(batches(path, replace(ask, **own, **both)))
-    asked = Request(names=KEY, **{name: getattr(ask, name) for name in own})
-    found = next(batches(file, asked))
+    found = next(batches(file, Request(names=KEY, **{name: getattr(ask, name) for name in own})))
     place = {name: row for row, name in enumerate(found.row_names or ())}
     kept = [row for row, name in enumerate(rows.row_names or ()) if name in place]
     if not kept:
@@ -842,8 +841,7 @@ def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArra
     codes = np.array(
         [places.get(str(value).strip(), -1) if _is_name(value) else -1 for value in values], np.intp
     )
-    if (codes < 0).any():
-        bad = np.flatnonzero(codes < 0).tolist()
+    if bad := np.flatnonzero(codes < 0).tolist():
         value = values[bad[0]]
         where: dict[str, Any] = {"row": cells.rows(bad), "column": column}
         if value in (None, ""):

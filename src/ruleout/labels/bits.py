@@ -93,14 +93,11 @@ def check_rows(
 ) -> None:
     """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
     sizes = count(bits)
-    if (sizes == k).any():
-        rows = np.flatnonzero(sizes == k).tolist()
+    if rows := np.flatnonzero(sizes == k).tolist():
         raise LabelError("every class is ruled out", full, row=rows, rank=1)
-    if not unlabelled and (sizes == 0).any():
-        rows = np.flatnonzero(sizes == 0).tolist()
-        remedy = "rule out at least one class, drop the row, or pass"
-        argument = "unlabelled=True"
-        raise LabelError("nothing is ruled out", remedy, argument=argument, row=rows, rank=2)
+    if not unlabelled and (rows := np.flatnonzero(sizes == 0).tolist()):
+        remedy, told = "rule out at least one class, drop the row, or pass", "unlabelled=True"
+        raise LabelError("nothing is ruled out", remedy, argument=told, row=rows, rank=2)
 
 
 def is_table(source: Any) -> bool:

@@ -320,8 +320,7 @@ def _csv_batches(
         if whole and len(header) == 1:  # then an empty line is a row, unless nothing follows
             table = table.slice(0, max(table.num_rows - max(ends - 1, 0), 0))
         cells = {name: _texts(table.column(name)) for name in labels}
-        rows = table.num_rows
-        yield Columns(table.select(features), cells, inside, rows, len(skipped or ()))
+        yield Columns(table.select(features), cells, inside, table.num_rows, len(skipped or ()))
 
 
 def _scan(file: Path) -> tuple[int, int, int]:
@@ -441,8 +440,7 @@ def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -
                 cells[key].extend([None] * (rows - len(cells[key])))
                 cells[key].extend(values)
         rows += len(block)
-    features = choose(list(parts))
-    table = pa.table({name: _joined(parts[name]) for name in features})
+    table = pa.table({name: _joined(parts[name]) for name in choose(list(parts))})
     held = {name: Cells(found) for name, found in cells.items()}
     return Columns(table, held, inside, rows, len(skipped))
 

@@ -252,8 +252,7 @@ def _json_objects(file: Path, skipped: list[int] | None) -> Iterator[tuple[int, 
             value = parse_json(text, line=line)
             if not isinstance(value, dict):
                 remedy = 'write lines like {"excluded": ["cat", "dog"]}'
-                problem = f"the line holds {brief(value)}, not an object"
-                raise LabelError(problem, remedy, line=line)
+                raise LabelError(f"the line holds {brief(value)}, not an object", remedy, line=line)
         except LabelError:
             if skipped is None:
                 raise

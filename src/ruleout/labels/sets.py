@@ -135,8 +135,7 @@ class LabelSets:
                [1, 0, 0]])
         """
         names = class_names(classes)
-        codes = encode(excluded, names, "excluded")
-        return cls._trusted(_bits.one_hot(codes, len(names)), names)
+        return cls._trusted(_bits.one_hot(encode(excluded, names, "excluded"), len(names)), names)
 
     @classmethod
     def from_labels(cls, labels: Any, classes: Classes) -> LabelSets:
@@ -316,8 +315,7 @@ class LabelSets:
         (array([0, 0, 1]), array([0, 1, 1]))
         """
         rows, codes = self.nonzero()
-        single = _bits.one_hot(codes, len(self._classes))
-        return rows, LabelSets._trusted(single, self._classes)
+        return rows, LabelSets._trusted(_bits.one_hot(codes, len(self._classes)), self._classes)
 
     def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the row and the position of every class that was ruled out, row by row.
