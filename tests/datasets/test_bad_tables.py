@@ -250,7 +250,7 @@ def test_too_little_memory_is_not_called_a_bad_file(
     def full(*_: object, **__: object) -> Any:
         raise pa.ArrowMemoryError("malloc of size 16777344 failed")
 
-    monkeypatch.setattr("ruleout.labels.files.memory_left", lambda: 20)  # Arrow would abort
+    monkeypatch.setattr("ruleout.labels.row_files.memory_left", lambda: 20)  # Arrow would abort
     monkeypatch.setattr(pq.ParquetFile, "read", full)
     monkeypatch.setattr("ruleout.labels.files.np.empty", full)
     with pytest.raises(InputError) as caught:

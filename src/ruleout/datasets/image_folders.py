@@ -18,15 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import (
-    FILE,
-    FOLDER,
-    WEIGHT,
-    Request,
-    Table,
-    columns_of,
-    labelled,
-)
+from ruleout.datasets.tables import FILE, FOLDER, WEIGHT, Request, Table, columns_of, labelled
 from ruleout.labels.errors import brief
 from ruleout.labels.row_files import check_memory, find_column, naming
 

@@ -11,16 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ruleout.datasets import tables
 from ruleout.datasets.dataset import DataError
-from ruleout.datasets.tables import (
-    Request,
-    Table,
-    choose,
-    guess_notes,
-    row_names,
-    sha256_of,
-    weight_and_groups,
-)
+from ruleout.datasets.tables import Request, Table, row_names
 from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
 from ruleout.labels.files import npz_array, npz_file, npz_names, npz_sets, settle
@@ -59,12 +52,12 @@ def read_archive(path: Path, ask: Request) -> Table:
             remedy = f"save the names of the {len(raw)} rows of x as text"
             called = row_names(_names(archive, ask.names, "Uiu", len(raw), remedy), ask.names)
         each = partial(_names, archive, n=len(raw), remedy="save one for each row of x")
-        aside = weight_and_groups(
+        aside = tables.weight_and_groups(
             ask, lambda name: np.array(each(name, "biuf"), float), partial(each, kinds="Uiu")
         )
     aside |= {"sets": sets, "labels": labels, "classes": classes, "row_names": called}
     aside |= _columns(raw, names, ask) if raw.ndim == 2 else _images(raw, ask)
-    return Table(**aside, source=path, sha256=sha256_of(path), notes=tuple(notes))
+    return Table(**aside, source=path, sha256=tables.sha256_of(path), notes=tuple(notes))
 
 
 def _array(archive: zipfile.ZipFile, rows: int | None) -> NDArray[Any]:
@@ -92,7 +85,7 @@ def _labels(
         classes = sets.classes
     elif inside is None and ask.classes is None:
         classes = class_names(np.unique(array))
-        notes += guess_notes(classes)
+        notes += tables.guess_notes(classes)
     else:
         classes = settle(inside, ask.classes)
     return np.array(classes)[encode(array, classes, ask.label)], classes, notes
@@ -113,7 +106,7 @@ def _columns(raw: NDArray[Any], names: list[str], ask: Request) -> dict[str, Any
         names = list(before)  # the columns have no names of their own: their order counts
     names = names or [f"x{place}" for place in range(raw.shape[1])]
     own: Any = dict.fromkeys(("excluded", "candidates", "label", "names", "weight", "group"))
-    features = choose(names, replace(ask, **own))
+    features = tables.choose(names, replace(ask, **own))
     check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]

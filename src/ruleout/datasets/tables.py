@@ -25,22 +25,13 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.dataset import DataError, reporting
 from ruleout.datasets.text_columns import add_words
-from ruleout.labels import bits
+from ruleout.labels import bits, row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import InputError, LabelError, brief, nearest
 from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.origins import Evidence, evidence
-from ruleout.labels.row_files import (
-    COLUMN,
-    SeparatedFile,
-    check_separator,
-    check_unique,
-    find_column,
-    lines_of,
-    names_in,
-    suffix_of,
-)
+from ruleout.labels.row_files import COLUMN, names_in
 from ruleout.labels.sets import LabelSets
 
 if TYPE_CHECKING:
@@ -395,7 +386,7 @@ class Request:
     def separated(self, file: Path) -> Path:
         """Return a file of which is known what separates its cells, where that was said."""
         told = self.separator is not None and not file.is_dir()
-        return SeparatedFile.by(str(self.separator), file) if told else file
+        return row_files.SeparatedFile.by(str(self.separator), file) if told else file
 
     def check(self) -> None:
         if self.excluded is not None and self.candidates is not None:
@@ -429,10 +420,10 @@ class Request:
 
 
 def choose(names: Sequence[str], ask: Request) -> list[str]:
-    check_separator(names)
-    check_unique([name for name in names if name])
+    row_files.check_separator(names)
+    row_files.check_unique([name for name in names if name])
     for name in (*ask.taken, *ask.ignore):
-        find_column(name, names)
+        row_files.find_column(name, names)
     if ask.wanted is None:
         taken = {*ask.taken, *ask.ignore, ""}  # what pandas saves its index as has no name
         features = [name for name in names if name not in taken]
@@ -441,7 +432,7 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
         return features
     missing = [name for name in ask.wanted if name not in names]
     if len(missing) == 1:
-        find_column(missing[0], names)
+        row_files.find_column(missing[0], names)
     if missing:
         problem = f"{len(missing)} columns are missing: {shown(missing)}"
         raise DataError(problem, f"the columns are {shown(names)}")
@@ -477,7 +468,7 @@ def sha256_of(path: Path) -> str:
 
 
 def check_file(path: Path) -> None:
-    if suffix_of(path) not in SUFFIXES:
+    if row_files.suffix_of(path) not in SUFFIXES:
         kinds = f"use {', '.join(SUFFIXES)}, or a folder of images"
         raise DataError(f"unknown file type {path.suffix!r}", kinds)
     if not os.path.lexists(path):
@@ -676,7 +667,7 @@ def _left_out(many: int, why: str, rows: Sequence[int], path: Path) -> list[str]
     """Say how many rows were left out, why, and which; nothing where there were none."""
     if not many:
         return []
-    lines = lines_of(path, rows[: InputError.SHOWN]) if rows else []
+    lines = row_files.lines_of(path, rows[: InputError.SHOWN]) if rows else []
     places = [f"line {line}" for line in lines] or [f"row {row}" for row in rows]
     where = f" ({', '.join(places[: InputError.SHOWN])}{', …' if many > len(places) else ''})"
     return [f"{many:,} row(s) left out: {why}{where if places else ''}."]

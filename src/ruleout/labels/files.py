@@ -31,30 +31,11 @@ import pyarrow.types as kinds
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ruleout.labels import bits
+from ruleout.labels import bits, row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, agree, class_names
 from ruleout.labels.errors import InputError, LabelError, brief
-from ruleout.labels.row_files import (
-    COLUMN,
-    MARK,
-    META,
-    SUFFIXES,
-    check_memory,
-    check_suffix,
-    csv_rows,
-    find_column,
-    join,
-    json_rows,
-    memory_left,
-    name_codes,
-    name_places,
-    names_in,
-    naming,
-    parse_json,
-    separator_of,
-    suffix_of,
-)
+from ruleout.labels.row_files import COLUMN, MARK, META, SUFFIXES
 from ruleout.labels.sets import LabelSets
 
 Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
@@ -72,15 +53,15 @@ _WORDS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FA
 
 
 def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> LabelSets:
-    check_suffix(file, (*SUFFIXES, ".npz"))
-    with naming(file):
-        if suffix_of(file) == ".npz":
+    row_files.check_suffix(file, (*SUFFIXES, ".npz"))
+    with row_files.naming(file):
+        if row_files.suffix_of(file) == ".npz":
             with npz_file(file) as archive:
                 return npz_sets(archive, classes, column, unlabelled)
 
         def no_features(names: list[str]) -> list[str]:
             if names:  # of JSONL without rows there are none
-                find_column(column, names)
+                row_files.find_column(column, names)
             return []
 
         found = next(column_batches(file, no_features, [column], whole=True))
@@ -90,7 +71,7 @@ def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> 
 
 def write(sets: LabelSets, path: str | Path) -> None:
     file = Path(os.path.realpath(path))  # of what a link leads to
-    check_suffix(file, (*SUFFIXES, ".npz"))
+    row_files.check_suffix(file, (*SUFFIXES, ".npz"))
     if file.suffix.lower() == ".npz":
         with atomic_write(file) as out:
             np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
@@ -130,13 +111,13 @@ def build(
 
     With `candidates` the cells name what is left. `full` is the remedy where nothing is.
     """
-    places = name_places(classes)
+    places = row_files.name_places(classes)
     faults: list[tuple[int, LabelError]] = []
 
     def codes() -> Iterator[list[int]]:
         for place, value in enumerate(cells.values):
             try:
-                yield name_codes(names_in(value, unlabelled), classes, places)
+                yield row_files.name_codes(row_files.names_in(value, unlabelled), classes, places)
             except LabelError as error:
                 faults.append((place, error))
                 yield []
@@ -183,11 +164,11 @@ def npz_sets(
     """Read the packed bits, or a 0/1 array named like `column`, with the class list beside it."""
     names = npz_names(archive)
     if {"packed", "meta"} <= set(names) and not candidates:
-        meta = parse_json(npz_array(archive, "meta").tobytes())
+        meta = row_files.parse_json(npz_array(archive, "meta").tobytes())
         inside = meta.get("classes") if isinstance(meta, dict) else meta
         packed = npz_array(archive, "packed")
         return LabelSets.from_packed(packed, settle(inside, wanted), unlabelled)
-    find_column(column, names)
+    row_files.find_column(column, names)
     own = npz_array(archive, "classes").tolist() if "classes" in names else None
     classes = wanted if own is None else settle(own, wanted)
     made = LabelSets.from_candidates if candidates else LabelSets
@@ -288,7 +269,7 @@ def column_batches(
     JSONL is always read whole, since any line may bring a column. Nothing is yielded of files
     without rows, unless they are read whole.
     """
-    suffix = suffix_of(file)
+    suffix = row_files.suffix_of(file)
     if suffix == ".parquet":
         yield from _parquet_batches(file, choose, labels, whole)
     elif suffix == ".jsonl":
@@ -300,9 +281,9 @@ def column_batches(
 def _csv_batches(
     file: Path, choose: Choose, labels: Sequence[str], raw: bool, skip: bool, whole: bool
 ) -> Iterator[Columns]:
-    header, _ = csv_rows(file)
+    header, _ = row_files.csv_rows(file)
     lists = [name.removeprefix(MARK) for name in header if name.startswith(MARK)]
-    inside = parse_json(lists[0], line=1) if lists else None
+    inside = row_files.parse_json(lists[0], line=1) if lists else None
     features = choose([name for name in header if not name.startswith(MARK)])
     quotes, ends, size = _scan(file)
     if quotes % 2:
@@ -346,7 +327,7 @@ def _text_blocks(file: Path, size: int, several: bool) -> Iterator[pa.Buffer]:
     A line end that is not inside of a quoted cell ends a row; such a cell begins with its quote.
     Blocks of blank lines are left out where there are `several` columns.
     """
-    stop = re.escape(separator_of(file)).encode() + rb"\r\n"
+    stop = re.escape(row_files.separator_of(file)).encode() + rb"\r\n"
     cells = rb'[^"\r\n]++|(?<![^%b])"(?:[^"]++|"")*+"|(?<=[^%b])"' % (stop, stop)
     row = rb"(?:%b)*+(?:\r?\n|\r(?=[^\n]))" % cells
     first, rows = re.compile(row), re.compile(rb"(?:%b)*+" % row)
@@ -391,7 +372,7 @@ def _parse(
     # Arrow opens the file itself, or owns the part: what belongs to Python would be freed by
     # Arrow's threads, and a thread that does so while Python shuts down aborts the process. It
     # aborts as well where memory ends, so that a limit is looked at before.
-    left = memory_left()
+    left = row_files.memory_left()
     if _MEMORY * (file.stat().st_size if part is None else part.size) > left:
         raise MemoryError
     with pa.input_stream(str(file)) if part is None else pa.BufferReader(part) as stream:
@@ -405,7 +386,7 @@ def _parse(
                 use_threads=left == math.inf and skipped is None,
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=separator_of(file),
+                delimiter=row_files.separator_of(file),
                 newlines_in_values=quoted,
                 ignore_empty_lines=len(header) > 1,
                 invalid_row_handler=None if skipped is None else leave_out,
@@ -418,12 +399,12 @@ def _parse(
 
 def _diagnose(file: Path) -> int:
     """Count the rows the slow way, which says in which line a fault is."""
-    return sum(1 for _ in csv_rows(file)[1])
+    return sum(1 for _ in row_files.csv_rows(file)[1])
 
 
 def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -> Columns:
     skipped: list[int] = []
-    inside, lines = json_rows(file, skipped if skip else None)
+    inside, lines = row_files.json_rows(file, skipped if skip else None)
     objects = (value for _, value in lines)
     parts: dict[str, list[pa.Array]] = {}
     cells: dict[str, list[Any]] = {name: [] for name in labels}
@@ -504,9 +485,9 @@ def _parquet_batches(
         schema = source.schema_arrow
         features = choose(list(schema.names))
         meta = (schema.metadata or {}).get(META)
-        inside = None if meta is None else parse_json(meta)
+        inside = None if meta is None else row_files.parse_json(meta)
         if whole:
-            check_memory(source.metadata.num_rows, max(len(features), 1))
+            row_files.check_memory(source.metadata.num_rows, max(len(features), 1))
             parts = iter([source.read(columns=[*features, *labels])])
         else:
             found = source.iter_batches(_BATCH, columns=[*features, *labels])
@@ -664,7 +645,7 @@ def _without_nan(block: Block) -> Block:
 
 
 def _joined_names(value: Any) -> Any:
-    return short_cell(join(value)) if isinstance(value, (list, tuple)) else value
+    return short_cell(row_files.join(value)) if isinstance(value, (list, tuple)) else value
 
 
 def short_cell(cell: str) -> str:
