@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ruleout.cli import common
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import (
-    Source,
-    as_notes,
-    assumed,
-    check_folder,
-    expecting,
-    friendly,
-    parse_names,
-    scaling,
-    watching,
-)
+from ruleout.cli.common import Source, friendly, watching
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,13 +64,13 @@ def compare(
     """
     source.need_sets()
     table = source.training_table()
-    check_folder(out)  # before hours of training
-    named = parse_names(approaches) if approaches else None
+    common.check_folder(out)  # before hours of training
+    named = common.parse_names(approaches) if approaches else None
     told: dict[str, Any] = {"grid": None if grid == "none" else grid, "approaches": named}
     told |= {"model": model, "trials": trials, "epochs": epochs, "criterion": criterion}
     told |= {"early_stopping": early_stopping, "holm": holm, "seed": seed}
-    told["scale"] = scaling(table, scale)
-    told |= {"device": device, "precision": precision, "expect": expecting(device)}
+    told["scale"] = common.scaling(table, scale)
+    told |= {"device": device, "precision": precision, "expect": common.expecting(device)}
     found = _run(table, _share(judge), told)
     from rich.console import Console
 
@@ -125,11 +116,11 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
         train, test = split(len(x), judge, seed=told["seed"], groups=together(x, groups))
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
-    about = assumed(table.evidence or table.sets, table)
+    about = common.assumed(table.evidence or table.sets, table)
     assert about is not None  # of sets there always is one
     told["score"] = usual = "calibrated" if about.level == "warning" else "accuracy"
     told["criterion"] = told["criterion"] or usual
-    with as_notes(), overall() as progress:
+    with common.as_notes(), overall() as progress:
         found = run(x, rows, progress=progress, **told)
     method = replace(found.method, assumption=about.message, rejected=about.level == "warning")
     return replace(found, method=method)
