@@ -57,10 +57,7 @@ def predict(
 @friendly()
 @Source.from_options(*options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled")
 def resolve(
-    model: options.Model,
-    source: Source,
-    out: Out = None,
-    device: options.Device = "cpu",
+    model: options.Model, source: Source, out: Out = None, device: options.Device = "cpu"
 ) -> None:
     """Name the most likely class that was not ruled out, with its probability.
 
