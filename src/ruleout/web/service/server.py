@@ -2,17 +2,14 @@
 
 import asyncio
 import logging
-import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from errno import EADDRNOTAVAIL
 from ipaddress import ip_address
 from operator import attrgetter
 from pathlib import Path
-from signal import SIGINT, SIGTERM
-from threading import current_thread, main_thread
+from signal import SIGINT
 from types import SimpleNamespace
 
 import uvicorn
@@ -122,17 +119,9 @@ def _log_with_times() -> None:
 class _Server(uvicorn.Server):
     """Stops in order and returns; uvicorn's own would pass the signal on, which kills us."""
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        if current_thread() is not main_thread():  # signals are for the main thread alone
-            yield
-            return
-        before = {one: signal.signal(one, self.handle_exit) for one in (SIGINT, SIGTERM)}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+    def handle_exit(self, sig: int, _: object) -> None:
+        self.force_exit |= self.should_exit and sig == SIGINT
+        self.should_exit = True
 
 
 def is_loopback(host: str) -> bool:
