@@ -434,6 +434,8 @@ def status(
 
     Exit code 1: the database is damaged, and a sentence says how.
     """
+    from ruleout.labels.errors import InputError
+
     with _open(project) as opened:
         log = opened.store.answer_log()
         _print_totals(opened, log)
@@ -449,7 +451,16 @@ def status(
             ]
             typer.echo()
             show_rows(heads, rows, right=heads[2:])
-        _check(opened)
+        try:
+            _ = opened.images
+        except InputError as error:
+            tell([str(error)])
+        damage = opened.store.check()
+        for line in damage:
+            typer.echo(f"ruleout: {opened.folder}: {line}; restore a backup", err=True)
+        if damage:
+            raise typer.Exit(1)
+        typer.echo("\nThe database is sound.")
 
 
 def _print_totals(opened: Project, log: AnswerLog) -> None:
@@ -488,21 +499,6 @@ def _print_people(log: AnswerLog) -> None:
     show_rows(("annotator", *counts), rows, right=counts)
     if found := sorted(guessing(log.undecided())):
         tell([f"{shown(found)} may be guessing; the team page says more"])
-
-
-def _check(opened: Project) -> None:
-    from ruleout.labels.errors import InputError
-
-    try:
-        _ = opened.images
-    except InputError as error:
-        tell([str(error)])
-    damage = opened.store.check()
-    for line in damage:
-        typer.echo(f"ruleout: {opened.folder}: {line}; restore a backup", err=True)
-    if damage:
-        raise typer.Exit(1)
-    typer.echo("\nThe database is sound.")
 
 
 @friendly()

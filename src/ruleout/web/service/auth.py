@@ -74,7 +74,7 @@ class Auth:
                     LOG.warning("login of %s from %s failed", one_line(name), one_line(call.peer))
                     return self.login_page(call, name, "The name or the password is wrong.", 401)
                 self._failures.succeeded(key)
-        return await self._passwords.slowly(self._renewed, call, user, password, kept)
+        return await self._passwords.slowly(self._let_in, call, user, kept, password)
 
     @contextmanager
     def _in_line(self, address: str) -> Iterator[None]:
@@ -90,15 +90,11 @@ class Auth:
             self._waiting[address] -= 1
             self._waiting = +self._waiting
 
-    def _renewed(self, call: Call, user: User, password: str, kept: str) -> Response:
-        """Let somebody in; a hash of other days is made anew."""
-        if self._options.hasher.check_needs_rehash(kept):  # made with other parameters
+    def _let_in(self, call: Call, user: User, kept: str, password: str) -> Response:
+        """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
+        if self._options.hasher.check_needs_rehash(kept):  # it was made with other parameters
             before, kept = kept, self._passwords.hash(password)
             self._store.rehash(user, kept, before=before)
-        return self._let_in(call, user, kept)
-
-    def _let_in(self, call: Call, user: User, kept: str) -> Response:
-        """Begin a session, while `kept` is the hash; the one that the browser had before ends."""
         if call.token is not None:
             self._store.end(call.token)
         now, hours = self._options.clock(), self._options.session_hours
@@ -121,12 +117,9 @@ class Auth:
             return await to_thread.run_sync(self.join_page, call, problem, 422)
         await to_thread.run_sync(self._invited, token)
         kept = await self._passwords.slowly(self._passwords.hash, password)
-        return await to_thread.run_sync(self._joined, call, token, kept)
-
-    def _joined(self, call: Call, token: str, kept: str) -> Response:
-        user = self._store.accept(token, kept, self._options.clock())
+        user = await to_thread.run_sync(self._store.accept, token, kept, self._options.clock())
         LOG.info("%s from %s chose a password", one_line(user.name), one_line(call.peer))
-        return self._let_in(call, user, kept)
+        return await to_thread.run_sync(self._let_in, call, user, kept, password)
 
     def _invited(self, token: str) -> User:
         """Return who was invited. Nobody guesses 256 random bits, so tries are not counted."""

@@ -106,8 +106,7 @@ def _opened(root: Path | None, item: Item) -> BufferedReader:
         path = (root / item.path).resolve(strict=True)
         if not path.is_relative_to(root):
             raise _absent()
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        number = os.open(path, flags | getattr(os, "O_BINARY", 0))
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(number).st_mode):
             os.close(number)
             raise _absent()

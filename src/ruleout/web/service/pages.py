@@ -67,8 +67,7 @@ class Pages:
     def _message(self, call: Call, problem: ProblemError) -> Response:
         text = problem.sentence[:1].upper() + problem.sentence[1:] + "."
         try:
-            code = problem.status
-            return self.page("message", call, "", code, code=code, text=text)
+            return self.page("message", call, "", problem.status, code=problem.status, text=text)
         except Exception as error:
             LOG.error("the page of a failure failed: %s", cause(error))
             return PlainTextResponse(text, problem.status)
