@@ -112,7 +112,7 @@ def simulate(
         for one, own, seed in zip(every, places, seeds, strict=True)
     ]
     epochs = max(100, -(-500 // -(-n // 256)))  # as the classifier
-    how = {"approach": "likelihood", "epochs": epochs, "every": epochs} | options
+    how: dict[str, Any] = {"approach": "likelihood", "epochs": epochs, "every": epochs} | options
     found = search(x, trials, folds=5, per_trial=True, **({"grid": "small"} | how))
     assert found.final is not None
     device, k = how.get("device"), every[0].known.sets.shape[1]
@@ -174,7 +174,8 @@ def line(cell: dict[str, Any], seed: int, one: Project) -> str:
 def job(told: tuple[dict[str, Any], list[int], str | None]) -> list[str]:
     cell, seeds, device = told
     torch.set_num_threads(1)
-    found = simulate(*cell.values(), seeds, device=device)
+    name, n, answers, wrong = cell.values()
+    found = simulate(name, n, answers, wrong, seeds, device=device)
     return [line(cell, seed, one) for seed, one in zip(seeds, found, strict=True)]
 
 
@@ -185,31 +186,34 @@ def main() -> None:
     parser.add_argument("--only", help="rows,answers,wrong")
     parser.add_argument("--device")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--together", type=int, default=20)
+    parser.add_argument("--together", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("resolve_calibration.jsonl"))
     told = parser.parse_args()
     settings = list(product((200, 1000), (1, 3), (0.0, 0.05, 0.1, 0.2)))
     if told.only:
         n, answers, wrong = told.only.split(",")
         settings = [(int(n), int(answers), float(wrong))]
-    names, jobs = ("rows", "answers", "wrong"), []
+    names = ("rows", "answers", "wrong")
+    jobs: list[tuple[dict[str, Any], list[int], str | None]] = []
     done = {(one["world"], *(one[name] for name in names), one["seed"]) for one in read(told.out)}
-    for setting, world in product(settings, WORLDS):
-        left = [s for s in range(told.projects) if (world, *setting, s) not in done]
-        cell = {"world": world, **dict(zip(names, setting, strict=True))}
-        for start in range(0, len(left), told.together):
-            jobs.append((cell, left[start : start + told.together], told.device))
+    for start in range(0, told.projects, told.together):  # a run that is cut off has some of each
+        for setting, world in product(settings, WORLDS):
+            some = range(start, min(start + told.together, told.projects))
+            left = [seed for seed in some if (world, *setting, seed) not in done]
+            cell = {"world": world, **dict(zip(names, setting, strict=True))}
+            jobs += [(cell, left, told.device)] if left else []
     with multiprocessing.get_context("spawn").Pool(told.jobs) as pool, told.out.open("a") as file:
-        for lines in pool.imap_unordered(job, jobs):
-            file.writelines(lines)
+        for made in pool.imap_unordered(job, jobs):
+            file.writelines(made)
             file.flush()
     results = {}
     for n, answers, wrong in settings:
-        lines = [o for o in read(told.out) if (n, answers, wrong) == tuple(o[m] for m in names)]
+        cell = dict(zip(names, (n, answers, wrong), strict=True))
+        lines = [one for one in read(told.out) if cell.items() <= one.items()]
         name = f"{n} rows, {answers} answers, {wrong:.0%} wrong"
         for world in (*WORLDS, "all"):
-            own = [o for o in lines if world in (o["world"], "all")]
-            results[f"{name}, {world}"] = found = summary([_project(one) for one in own])
+            own = [_project(one) for one in lines if world in (one["world"], "all")]
+            results[f"{name}, {world}"] = found = summary(own)
             gaps = " ".join(f"{100 * (s - r):+5.1f} ({100 * e:.1f})" for s, r, e in found["bins"])
             rest = ", ".join(f"{key} {value}" for key, value in found.items() if key != "bins")
             print(f"{name}, {world}: said - right {gaps}; {rest}", flush=True)
