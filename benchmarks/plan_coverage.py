@@ -41,6 +41,8 @@ ITEMS, GOLD, TEST = 250, 30, 390
 @cache
 def world(name: str) -> tuple[Any, Any, int]:
     """Return features, true classes, and how many classes there are."""
+    x: Any
+    y: Any
     if name == "blobs":
         random = np.random.default_rng(0)
         y = random.integers(0, 8, 4000)
