@@ -135,11 +135,32 @@ def measure(source: Path, folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
+def cost_of_choice(source: Path, folder: Path, seed: int) -> dict[str, Any]:
+    """Compare approaches by sets alone, then by true labels: what the first row costs in points."""
+    train, _, _, sets = partial(source, folder, seed)
+    told = [str(train), *sets, "--seed", str(seed), "--trials", "3"]
+    scores = []
+    for name, more in (("sets", ["--ignore", "label,known"]), ("labels", ["--label", "label"])):
+        apart = more if name == "sets" else [*more, "--ignore", "known"]
+        ruleout("compare", *told, *apart, "--out", str(folder / name))
+        rows = json.loads((folder / name / "results.json").read_text())["rows"]
+        scores.append({row["approach"]: row["score"] for row in rows if not row["baseline"]})
+    by_sets, truth = scores
+    first, best = (max(one, key=lambda name, one=one: one[name]) for one in (by_sets, truth))
+    return {
+        "first by sets": first,
+        "best by labels": best,
+        "costs": round(100 * (truth[best] - truth[first]), 2),
+        "by labels": {name: round(100 * score, 2) for name, score in truth.items()},
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default=",".join(BOARDS))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--compare", action="store_true", help="what compare's choice costs")
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -148,11 +169,13 @@ def main() -> None:
         for seed in range(asked.seeds):
             with tempfile.TemporaryDirectory() as made:
                 file = "cifar10s-even.csv" if name == "cifar10s" else f"{name}.mat"
-                found = measure(asked.folder / file, Path(made), seed)
+                work = cost_of_choice if asked.compare else measure
+                found = work(asked.folder / file, Path(made), seed)
             results[f"{name}, seed {seed}"] = found
             print(name, json.dumps(found, indent=1), flush=True)
     if asked.record:
-        record("real_boards", "python benchmarks/real_boards.py FOLDER --record", results)
+        name, more = ("board_choices", " --compare") if asked.compare else ("real_boards", "")
+        record(name, f"python benchmarks/real_boards.py FOLDER{more} --record", results)
 
 
 if __name__ == "__main__":
