@@ -12,17 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from ruleout.labels import row_files
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.row_files import (
-    at_row,
-    cell_of,
-    map_rows,
-    name_codes,
-    names_in,
-    naming,
-    parse_json,
-)
 from ruleout.web.entities import IMPORTED, Item, Kind
 from ruleout.web.names import check_name, suggest
 from ruleout.web.spreadsheet import unescaped
@@ -119,7 +111,9 @@ def read_answers(file: str | Path, items: Sequence[str], classes: Sequence[str])
     """
     known = dict.fromkeys(items)
     plain = _plain if Path(file).suffix.lower() in (".csv", ".tsv") else lambda cells, _: cells
-    found = list(map_rows(file, lambda _, cells: _answer(plain(cells, known), known, classes)))
+    found = list(
+        row_files.map_rows(file, lambda _, cells: _answer(plain(cells, known), known, classes))
+    )
     answers = [answer for answer in found if answer is not None]
     return _distinct(answers, len(found) - len(answers), "row(s) that do not count")
 
@@ -134,7 +128,7 @@ def _plain(cells: dict[str, Any], items: dict[str, None]) -> dict[str, Any]:
 def _answer(
     cells: dict[str, Any], items: dict[str, None], classes: Sequence[str]
 ) -> Earlier | None:
-    kind: Any = cell_of(cells, "kind")
+    kind: Any = row_files.cell_of(cells, "kind")
     if kind == "undo" or cells.get("counts") in (False, "no", "false", "False", "0"):
         return None
     if not isinstance(kind, str) or kind not in _KINDS:
@@ -146,8 +140,8 @@ def _answer(
     if len(which) > 1:
         raise InputError("which names several classes", "name one", column="which")
     return Earlier(
-        item=_item(cell_of(cells, "item"), items),
-        annotator=_annotator(cell_of(cells, "annotator"), "annotator"),
+        item=_item(row_files.cell_of(cells, "item"), items),
+        annotator=_annotator(row_files.cell_of(cells, "annotator"), "annotator"),
         kind=cast(Kind, kind),
         proposed=_set(cells, "proposed", kind, classes) if kind in ("yes", "no") else (),
         excluded=_set(cells, "excluded", kind, classes) if kind == "excluded" else (),
@@ -169,11 +163,11 @@ def _item(value: Any, items: dict[str, None]) -> str:
 
 def _set(cells: dict[str, Any], column: str, kind: str, classes: Sequence[str]) -> tuple[int, ...]:
     """Return the classes in a column; only a rule-out answer may name none or all but one."""
-    value = cell_of(cells, column)
+    value = row_files.cell_of(cells, column)
     try:
         if isinstance(value, str) and value in classes:
             return (classes.index(value),)
-        codes = tuple(sorted(name_codes(names_in(value), tuple(classes))))
+        codes = tuple(sorted(row_files.name_codes(row_files.names_in(value), tuple(classes))))
         if not codes and kind != "excluded":
             raise InputError("no class is named", f"name the classes that the {kind} is about")
         if len(codes) == len(classes):
@@ -205,12 +199,12 @@ def read_label_studio(
     Cancelled annotations and empty ones become "skip". Predictions and drafts are not answers.
     """
     path, matcher, left_out = Path(file), Matcher(items), 0
-    with naming(path):
+    with row_files.naming(path):
         tasks = _tasks(path)
         control = control or _only_control(tasks)
         answers: list[Earlier] = []
         for row, task in enumerate(tasks):
-            with at_row(row):
+            with row_files.at_row(row):
                 item = matcher.find(task["data"], key, skip_unknown)
                 left_out += item is None
                 if item is not None:
@@ -221,7 +215,7 @@ def read_label_studio(
 def _tasks(path: Path) -> list[dict[str, Any]]:
     if path.stat().st_size > _MOST_BYTES:
         raise InputError("the file is larger than 1 GiB", "export fewer tasks at a time")
-    tasks = parse_json(path.read_bytes())
+    tasks = row_files.parse_json(path.read_bytes())
     if not isinstance(tasks, list):
         raise InputError("the file is not a list of tasks", "export as JSON from Label Studio")
     for row, task in enumerate(tasks):
@@ -252,7 +246,7 @@ def _results(annotation: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _only_control(tasks: list[dict[str, Any]]) -> str | None:
     names: set[str] = set()
     for row, task in enumerate(tasks):
-        with at_row(row):
+        with row_files.at_row(row):
             for annotation in _annotations(task):
                 names.update(str(result.get("from_name")) for result in _results(annotation))
     if len(names) > 1:
@@ -281,7 +275,7 @@ def _annotated(
             annotator=_annotator("label-studio" if who is None else who, "completed_by"),
             time=_time(annotation.get("created_at"), "created_at"),
             took_ms=_milliseconds(annotation.get("lead_time"), 1000, "lead_time"),
-            **_said(sorted(name_codes(chosen, tuple(classes))), classes, meaning),
+            **_said(sorted(row_files.name_codes(chosen, tuple(classes))), classes, meaning),
         )
 
 
