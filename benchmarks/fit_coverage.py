@@ -69,7 +69,7 @@ def runs(
         Trial(one.sets, rows=rows, seed=one.seed, evidence=one.evidence)
         for (_, one), rows in zip(drawn, places, strict=True)
     ]
-    epochs = max(100, -(-(1500 if error else 500) // -(-n // 256)))  # as the classifier
+    epochs = max(100, -(-(1000 if error else 500) // -(-n // 256)))  # as the classifier
     approach = "likelihood" if error else "log"
     told: dict[str, Any] = {"model": model, "device": device, "approach": approach}
     found = search(

