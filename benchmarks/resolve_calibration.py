@@ -14,7 +14,10 @@ predictions on these rows, and of answers alone, ties counting in parts.
 
 Projects are trials of one stack, which a GPU likes; a test holds them against the classifier. Every
 project is one line of the file `--out`; those that are in it are not made again, so a run that was
-cut off goes on. `--only` is rows, answers and the share that is wrong.
+cut off goes on, files can be joined, and `--projects 0` only says what the file holds. `--only` is
+rows, answers and the share that is wrong. On a GPU, settings side by side:
+
+    python benchmarks/resolve_calibration.py --device cuda --jobs 15
 
 How doubt follows from models that differ (`_unseen` in the classifier) was set on seeds 1,000 to
 1,029 of digits, of these blobs and of two kinds more, and on Texture, Kuzushiji-MNIST and yeast.
@@ -213,13 +216,14 @@ def main() -> None:
         name = f"{n} rows, {answers} answers, {wrong:.0%} wrong"
         for world in (*WORLDS, "all"):
             own = [_project(one) for one in lines if world in (one["world"], "all")]
+            if not own:
+                continue
             results[f"{name}, {world}"] = found = summary(own)
             gaps = " ".join(f"{100 * (s - r):+5.1f} ({100 * e:.1f})" for s, r, e in found["bins"])
             rest = ", ".join(f"{key} {value}" for key, value in found.items() if key != "bins")
             print(f"{name}, {world}: said - right {gaps}; {rest}", flush=True)
     if told.record:
-        command = "python benchmarks/resolve_calibration.py --record"
-        record("resolve_calibration", f"{command} --projects {told.projects}", results)
+        record("resolve_calibration", "python benchmarks/resolve_calibration.py --record", results)
 
 
 def _project(one: dict[str, Any]) -> Project:
