@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from hypothesis import settings
 from tiers import STRICT
+from typer.main import get_command
 
 settings.register_profile("ruleout", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ruleout")
@@ -44,4 +46,12 @@ def same_secret() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ruleout.web.store.new_secret", lambda: 2026)
         patch.setattr("ruleout.web.store._lots", small)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_commands() -> Iterator[None]:
+    """Read the options of all commands once: typer's runner does so in each call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
         yield
