@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from estimator.small import NAMES, SETS, X, Y, classifier
 from numpy.testing import assert_allclose
+from torch import nn
 
 pytest.importorskip("onnxscript")
 onnx = pytest.importorskip("onnx")
@@ -48,9 +49,15 @@ def test_onnxruntime_agrees(tmp_path: Path) -> None:
         assert_allclose(found, clf.predict_proba(X[:rows]), atol=1e-5)
 
 
-def test_images_keep_their_shape(tmp_path: Path) -> None:
+def small_net(shape: tuple[int, ...], classes: int) -> nn.Module:
+    layers = [nn.Conv2d(shape[0], 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, classes))
+
+
+@pytest.mark.parametrize("model", [small_net, pytest.param("resnet32", marks=pytest.mark.slow)])
+def test_images_keep_their_shape(tmp_path: Path, model: Any) -> None:
     images = np.random.default_rng(0).random((8, 3, 8, 8), np.float32)
-    clf = classifier(model="resnet32", epochs=1).fit(images, np.arange(8) % 2)
+    clf = classifier(model=model, epochs=1).fit(images, np.arange(8) % 2)
     clf.export(tmp_path / "model.onnx")
     runtime = pytest.importorskip("onnxruntime")
     session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])

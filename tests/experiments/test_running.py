@@ -20,7 +20,7 @@ from ruleout.models import build
 from ruleout.selection import split
 from ruleout.training.batches import order
 
-ROWS = 500
+ROWS = 250
 RATES, DECAYS = (0.05, 1e-3), (0.1, 1e-4)
 QUICK: dict[str, Any] = {
     "dataset": "digits",

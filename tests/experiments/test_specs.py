@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import fields, replace
 from typing import Any
 
@@ -53,7 +50,7 @@ def test_no_two_changes_share_a_key() -> None:
 
 
 def test_keys_never_change() -> None:
-    """Ledgers made before are found again."""
+    """Ledgers made before, by other processes, are found again: each key is worth its record."""
     assert Spec(dataset="yeast", approach="log").key == (
         "9ad5f28cfdffb92ffa0466079b19a8a0f9720bf10b22ffa50a1f79d56b0aba6f"
     )
@@ -63,26 +60,10 @@ def test_keys_never_change() -> None:
 
 
 def test_the_key_depends_on_nothing_else() -> None:
-    """Another order of arguments, another object, another process."""
+    """Another order of arguments, another object."""
     usual = Spec(dataset="yeast", approach="log", trials=2)
     assert Spec(trials=2, approach="log", dataset="yeast").key == usual.key
     assert Spec.from_json(usual.to_json()).key == usual.key
-    code = "from ruleout.experiments.specs import Spec; "
-    code += "print(Spec(dataset='yeast', approach='log', trials=2).key)"
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": "7"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert told.stdout.strip() == usual.key
-
-
-def test_keys_are_those_of_ledgers_that_people_have() -> None:
-    """Whoever changes this makes every ledger worthless: what it holds would be run again."""
-    found = Spec(dataset="yeast", approach="log").key
-    assert found == "9ad5f28cfdffb92ffa0466079b19a8a0f9720bf10b22ffa50a1f79d56b0aba6f"
 
 
 @pytest.mark.parametrize("law", ["fixed:1", "fixed:8"])
