@@ -18,7 +18,7 @@ from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
 from ruleout.labels.laws import Law, size_law
 from ruleout.report import parts, write
-from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points, value
+from ruleout.report.number_format import duration, number, numbers, p_value, points, value
 from ruleout.report.table_writers import Table
 
 if TYPE_CHECKING:
@@ -287,14 +287,14 @@ class Comparison:
             ("", [row.mark for row in rows]),
             ("approach", [row.approach for row in rows]),
             ("family", [row.family for row in rows]),
-            (_head(method.score_label.lower(), method.percent), scores),
+            (method.score_label.lower() + ", %" * method.percent, scores),
         ]
         if method.reference:
             used = [row.p_holm if method.holm else row.p_value for row in rows]
             columns.append(("p", list(map(p_value, used))))
         share = method.criterion_percent
         held = [_shown(row.estimate, row.error, share) for row in rows]
-        columns.append((_head(method.criterion_label.lower(), share), held))
+        columns.append((method.criterion_label.lower() + ", %" * share, held))
         columns += [(name.replace("_", " "), _chosen(name, rows)) for name in self._settings()]
         columns.append(("time", [duration(row.seconds) for row in rows]))
         own = sum(not row.baseline for row in self.rows)
@@ -398,22 +398,16 @@ def _shown(mean: float, error: float, percent: bool) -> str:
     return value(mean, error, points if percent else number)
 
 
-def _head(label: str, percent: bool) -> str:
-    return f"{label}, %" if percent else label
-
-
 def _count(number: int, what: str, more: str = "s") -> str:
     return f"{number} {what}" + ("" if number == 1 else more)
 
 
 def _chosen(name: str, rows: list[Row]) -> list[str]:
     """Show one setting of each row; where its trials chose differently, with a +."""
-    found = iter(numbers([row.configuration[name] for row in rows if name in row.configuration]))
+    found = numbers([row.configuration.get(name) for row in rows])
     return [
-        next(found) + "+" * (len({str(one[name]) for one in row.configurations}) > 1)
-        if name in row.configuration
-        else MISSING
-        for row in rows
+        shown + "+" * (len({str(one.get(name)) for one in row.configurations}) > 1)
+        for shown, row in zip(found, rows, strict=True)
     ]
 
 

@@ -460,8 +460,6 @@ def _known(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-# ---------------------------------------------------------------------- the paper's sentences
-
 _BOUNDED = ("mae", "mse", "gce", "phuber")
 
 Columns: TypeAlias = dict[str, dict[str, Record]]

@@ -25,8 +25,6 @@ from torch.utils.checkpoint import checkpoint
 from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, sizes, softmax
 from ruleout.losses.loss_registry import register, unbiased
 
-# ---------------------------------------------------------------------- of ordinary labels
-
 _ROOT = math.sqrt(2)
 _base = partial(register, kind="base", family="bounded", paper="Feng et al. 2020, Section 4.3")
 
@@ -90,8 +88,6 @@ def zero_one(logits: Tensor) -> Tensor:
     """
     return torch.ones_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
 
-
-# ---------------------------------------------------------------------- of whole sets
 
 _upper_bound = partial(register, family="upper-bound", paper="Feng et al. 2020, after Eq. 12")
 
@@ -181,8 +177,6 @@ def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
     """
     return unbiased(matrix, excluded, rate)
 
-
-# ---------------------------------------------------------------------- of one ruled-out class
 
 _single = partial(register, kind="single", family="decomposed", paper="Ishida et al. 2017")
 Binary = Literal["sigmoid", "ramp"]

@@ -61,10 +61,9 @@ def number(value: object) -> str:
 
 def numbers(column: Sequence[object]) -> list[str]:
     """Show a column the same way throughout: one tiny number turns all to powers of ten."""
-    shown = [float(value) for value in column if known(value)]
-    if len(shown) == len(column) and any(0 < abs(value) < 1e-3 for value in shown):
-        return [_scientific(value) if value else "0" for value in shown]
-    return [text(value) for value in column]
+    whole = all(one is None or known(one) for one in column)
+    tiny = whole and any(known(one) and 0 < abs(one) < 1e-3 for one in column)
+    return [_scientific(float(v)) if tiny and known(v) and v else text(v) for v in column]
 
 
 def labels(ticks: Sequence[float], unit: str = "number") -> list[str]:

@@ -238,9 +238,7 @@ def _columns(table: parts.ScoreTable, rows: Sequence[parts.Score], show: _Show) 
 def _setting(name: str, rows: Sequence[parts.Score]) -> _Column:
     """Make one column of the chosen configurations."""
     found = [row.chosen.get(name) for row in rows]
-    given = iter(numbers([value for value in found if value is not None]))
-    shown = [MISSING if value is None else next(given) for value in found]
-    return _column(name[:1].upper() + name[1:], found, shown)
+    return _column(name[:1].upper() + name[1:], found, numbers(found))
 
 
 def _column(

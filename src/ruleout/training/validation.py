@@ -26,8 +26,6 @@ _AT_ONCE = "give all rows at once: an array, a tensor, a memory map or a sparse 
 _BLOCK = 64 << 20  # bytes looked at in one go
 _FEW = 10  # different rows
 
-# ---------------------------------------------------------------------- features
-
 
 def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
     """Return rows that come in batches as one array or Arrow table, with their labels in `pairs`.
