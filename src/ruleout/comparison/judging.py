@@ -15,7 +15,7 @@ from ruleout.labels.errors import InputError, brief
 from ruleout.selection import Criterion, criterion, draw_groups, even, folds, watch_of
 from ruleout.training import GridFit, Trial, Watch, hits, validation
 from ruleout.training.grid_fit import predict
-from ruleout.training.watches import by_group
+from ruleout.training.watches import as_target, by_group
 
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
 Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
@@ -53,13 +53,6 @@ class Judging:
         """Return the logits ``[m, k]`` of a trial's model on the rows that judge it."""
         return predict(fit.module(trial), self.x[self.rows[trial]])
 
-    def target(self, trial: int, like: torch.Tensor) -> torch.Tensor:
-        known = self.targets[trial]
-        if isinstance(known, LabelSets):
-            return torch.from_numpy(known.excluded).to(like)
-        table = np.asarray(known)
-        return torch.from_numpy(table).to(like.dtype if table.ndim > 1 else torch.int64)
-
     def per_row(self, fit: GridFit) -> tuple[NDArray[np.float64], ...]:
         """Return the measure of each trial ``[T]``, of each judging row, and of both ``[T, m]``.
 
@@ -70,7 +63,7 @@ class Judging:
         values = np.full(self.rows.shape, np.nan)
         for trial in range(len(self.rows)):
             logits = self.logits(fit, trial)
-            known = [self.target(trial, logits)]
+            known = [as_target(self.targets[trial], logits)]
             if self.rates is not None:
                 known.append(torch.from_numpy(np.asarray(self.rates[trial])).to(logits))
             values[trial] = self.values(logits, *known).double().numpy()
@@ -223,7 +216,7 @@ def look(x: Any, judging: Judging, fit: GridFit, approach: str) -> Pictures:
         predicted = logits.argmax(-1).numpy()
         says = known.sizes > 0 if isinstance(known, LabelSets) else np.full(len(known), True)
         if judging.evidence is None:
-            earned = measure(logits, judging.target(trial, logits)).double().numpy()
+            earned = measure(logits, as_target(known, logits)).double().numpy()
         else:
             found, says = judging.evidence[trial], np.asarray(judging.weights)[trial] > 0
             known, earned = found.sets, found.credit.of(predicted).value

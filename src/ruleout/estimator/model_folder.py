@@ -200,16 +200,6 @@ def _move(part: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-class _Probabilities(nn.Module):
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.module(x)
-        return logits.softmax(-1)
-
-
 def export(clf: RuleOutClassifier, path: str | Path) -> None:
     """Write ONNX, whole or not at all: rows in, probabilities out, class names in the metadata."""
     try:
@@ -225,12 +215,12 @@ def export(clf: RuleOutClassifier, path: str | Path) -> None:
     try:
         with warnings.catch_warnings(action="ignore"):
             program = torch.onnx.export(
-                _Probabilities(deepcopy(clf.module_).float().cpu()).eval(),
+                nn.Sequential(deepcopy(clf.module_).float().cpu(), nn.Softmax(-1)).eval(),
                 (torch.zeros(2, *shape),),
                 dynamo=True,
                 input_names=["x"],
                 output_names=["probabilities"],
-                dynamic_shapes={"x": {0: torch.export.Dim("rows")}},
+                dynamic_shapes=({0: torch.export.Dim("rows")},),
                 verbose=False,
             )
     finally:

@@ -27,20 +27,12 @@ Move: TypeAlias = Callable[[int, At, Tensor | Product], None]
 
 def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
     """Return the layers of a linear model or ReLU perceptron; None for any other module."""
-    if isinstance(module, nn.Linear):
-        parts: list[nn.Module] = [module]
-    elif type(module) is nn.Sequential:
-        parts = list(module)
-        if parts and isinstance(parts[0], nn.Flatten):
-            parts = parts[1:]
-    else:
-        return None
-    layers = parts[::2]
-    if not layers or len(parts) % 2 == 0:
-        return None
+    parts = list(module) if type(module) is nn.Sequential else [module]
+    if parts and isinstance(parts[0], nn.Flatten):
+        parts = parts[1:]
     between = all(type(part) is nn.ReLU for part in parts[1::2])
-    linear = [part for part in layers if type(part) is nn.Linear and part.bias is not None]
-    return linear if between and len(linear) == len(layers) else None
+    linear = [part for part in parts[::2] if type(part) is nn.Linear and part.bias is not None]
+    return linear if between and len(parts) == 2 * len(linear) - 1 else None
 
 
 def warn_of_clpl(module: nn.Module, stacklevel: int) -> None:

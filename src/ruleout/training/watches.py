@@ -153,13 +153,7 @@ class Watcher:
             return self._known[piece.start]
         alike = all(target is self.targets[0] for target in self.targets)
         targets = self.targets[:1] if alike else self.targets
-        if isinstance(targets[0], LabelSets):
-            masks = np.stack([target[piece].excluded for target in targets])
-            found = [torch.from_numpy(masks).to(logits).unsqueeze(1)]
-        else:
-            labels = np.stack([np.asarray(target)[piece] for target in targets])
-            like = logits.dtype if labels.dtype.kind == "f" else torch.int64
-            found = [torch.from_numpy(labels).to(logits.device, like).unsqueeze(1)]
+        found = [torch.stack([as_target(one[piece], logits) for one in targets]).unsqueeze(1)]
         if self.rates[0] is not None:
             rates = np.stack([np.asarray(rate, float)[piece] for rate in self.rates])
             found.append(torch.from_numpy(rates).to(logits).unsqueeze(1))
@@ -170,6 +164,14 @@ class Watcher:
 
 
 _KEEP = 256 << 20  # bytes of targets held ready on the device
+
+
+def as_target(known: Any, logits: Tensor) -> Tensor:
+    """Return label sets as 0 and 1 like the logits, and so numbers; labels as positions."""
+    if isinstance(known, LabelSets):
+        return torch.from_numpy(known.excluded).to(logits)
+    like = logits.dtype if known.dtype.kind == "f" else torch.int64
+    return torch.from_numpy(known).to(logits.device, like)
 
 
 def by_group(values: Tensor, says: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
