@@ -12,19 +12,8 @@ import numpy as np
 from markupsafe import Markup
 
 from ruleout.labels.atomic import write_text
-from ruleout.report import charts, parts
-from ruleout.report.number_format import (
-    MISSING,
-    duration,
-    known,
-    number,
-    numbers,
-    p_value,
-    points,
-    signed,
-    text,
-    value,
-)
+from ruleout.report import charts, number_format, parts
+from ruleout.report.number_format import known, number, p_value, points, signed, text, value
 from ruleout.report.svg import fill
 from ruleout.report.table_writers import Cell, Table, csv, latex, legend, one_line
 
@@ -225,12 +214,12 @@ def _columns(table: parts.ScoreTable, rows: Sequence[parts.Score], show: _Show) 
     families, forms, seconds, tests = map(own, ("family", "form", "seconds", "p_value"))
     found = [
         measured(*score),
-        _column("Family", families, [one or MISSING for one in families], kind="family"),
-        _column("Batches", forms, [one or MISSING for one in forms]),
+        _column("Family", families, [text(one or None) for one in families], kind="family"),
+        _column("Batches", forms, [text(one or None) for one in forms]),
         _column("p\N{NON-BREAKING HYPHEN}value", tests, map(p_value, tests)),
         measured(table.estimate_label, "estimate", "estimate_error", "± standard error"),
         *(_setting(name, rows) for name in _settings(rows)),
-        _column("Time", seconds, map(duration, seconds)),
+        _column("Time", seconds, map(number_format.duration, seconds)),
     ]
     return [one for one in found if one.kind == "score" or any(key for _, key in one.cells)]
 
@@ -238,7 +227,7 @@ def _columns(table: parts.ScoreTable, rows: Sequence[parts.Score], show: _Show) 
 def _setting(name: str, rows: Sequence[parts.Score]) -> _Column:
     """Make one column of the chosen configurations."""
     found = [row.chosen.get(name) for row in rows]
-    return _column(name[:1].upper() + name[1:], found, numbers(found))
+    return _column(name[:1].upper() + name[1:], found, number_format.numbers(found))
 
 
 def _column(
