@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
@@ -172,12 +172,11 @@ def plan(
     ]
 
 
+_Names: TypeAlias = Collection[str] | None
+
+
 def _columns(
-    dataset: str,
-    places: Sequence[tuple[str, str, str]],
-    models: Sequence[str] | None,
-    laws: Sequence[str] | None,
-    law: str,
+    dataset: str, places: Sequence[tuple[str, str, str]], models: _Names, laws: _Names, law: str
 ) -> list[tuple[str, str]]:
     """Return models and laws of a data set: those of its table, of another column, or as asked."""
     here = list(dict.fromkeys(place[1:] for place in places if place[0] == dataset))
@@ -192,19 +191,14 @@ def _columns(
 
 
 def _chosen(
-    what: str,
-    wanted: Collection[str] | None,
-    table: Iterable[tuple[str, str]],
-    registered: Iterable[str],
-    papers: Iterable[str],
+    what: str, wanted: _Names, pairs: list[tuple[str, str]], own: list[str], papers: Iterable[str]
 ) -> list[str]:
     """Return our names, of a table that pairs the paper's with ours, or of what is registered."""
-    pairs = list(table)
     if wanted is None:
         return list(dict.fromkeys(ours for _, ours in pairs))
     if not wanted:
         raise ValueError(f"no {what} is named; name some, or leave the option out")
-    pairs += [(name, name) for name in registered if name not in set(papers)]
+    pairs = pairs + [(name, name) for name in own if name not in set(papers)]
     known = list(dict.fromkeys(name for pair in pairs for name in sorted(set(pair))))
     lower = {name.lower() for name in known}
     for name in wanted:
