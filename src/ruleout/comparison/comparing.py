@@ -185,14 +185,16 @@ def compare(
     options |= {"model": model, "epochs": epochs, "seed": seed}
     options |= {"device": device, "precision": precision}
     choosing: dict[str, Any] = {"criterion": chooses, "share": share, "rule": rule}
-    choosing |= {"patience": patience} if early_stopping else {}
+    choosing |= {"grid": configs, "average": average, "refit": False}
+    choosing["per_trial"] = True  # one choice for all would make trials depend on each other
+    choosing |= {"every": 1, "patience": patience} if early_stopping else {"every": epochs}
     costs = _costs(chosen, judging)
     if expect is not None:
         once = estimate_seconds(x, judging.trials, grid=configs, roughly=True, **options)
         expect(once * sum(costs) * (1 + 2 / len(configs)))
     ahead = None if progress is None else _ahead(chosen, costs, len(configs), progress)
     every = every or -(-epochs // 50)
-    runner = _Runner(x, judging, configs, average, every, ahead, choosing, options)
+    runner = _Runner(x, judging, every, ahead, choosing, {**options, "tail": average})
     true, several = judging.kind == "labels", len(judging.trials) > 1
     method = Method(
         kind=judging.kind,
@@ -265,8 +267,6 @@ class _Runner:
 
     x: Any
     judging: Judging
-    grid: Sequence[Configuration]
-    average: int  # over how many of the last epochs scores are averaged
     every: int  # epochs from one point of a learning curve to the next
     ahead: Callable[[Approach], list[Callable[[int, int], None]]] | None
     choosing: Mapping[str, Any]  # for `search`
@@ -289,40 +289,19 @@ class _Runner:
     def _run(self, approach: Approach) -> tuple[Row, GridFit | None]:
         """Choose, train and judge; an approach without a finite estimate comes back as such."""
         began = time.perf_counter()
-        models = len(self.grid) * len(self.judging.trials)
+        trials, training = self.judging.trials, {**self.training, "approach": approach}
+        models = len(self.choosing["grid"]) * len(trials)
         about = {n: getattr(approach, n) for n in ("label", "family", "form")}
         about |= {"approach": approach.name, "models": models}
         told = [None, None] if self.ahead is None else self.ahead(approach)
         try:
-            found = search(
-                self.x,
-                self.judging.trials,
-                approach=approach,
-                grid=self.grid,
-                per_trial=True,  # one choice for all would make trials depend on each other
-                average=self.average,
-                every=1 if "patience" in self.choosing else self.training["epochs"],
-                tail=self.average,
-                refit=False,
-                progress=told[0],
-                **self.choosing,
-                **self.training,
-            )
+            found = search(self.x, trials, progress=told[0], **self.choosing, **training)
         except DivergedError:
             seconds = time.perf_counter() - began
             return Row(**about, diverged=models, seconds=seconds), None
-        final = refit_chosen(
-            self.x,
-            self.judging.trials,
-            found.chosen,
-            found.grid,
-            approach=approach,
-            watch={"judged": self.judging.watch()},
-            every=self.every,
-            tail=self.average,
-            progress=told[1],
-            **{**self.training, "epochs": found.epochs},
-        )
+        training |= {"epochs": found.epochs, "every": self.every, "progress": told[1]}
+        training["watch"] = {"judged": self.judging.watch()}
+        final = refit_chosen(self.x, trials, found.chosen, found.grid, **training)
         estimate, error = found.estimate
         tried, most = found.grid.configurations, Counter(found.chosen.tolist()).most_common(1)[0][0]
         row = Row(
@@ -343,7 +322,7 @@ class _Runner:
         history = final.history[f"judged/{self.judging.name}"][:, 0]
         trials, values, cells = self.judging.per_row(final)
         if self.judging.kind == "labels":
-            trials = history[:, -self.average :].mean(-1)
+            trials = history[:, -self.training["tail"] :].mean(-1)
             cells += (trials - cells.mean(1))[:, None]
             score = float(trials.mean())
             spread = float(trials.std(ddof=1)) if len(trials) > 1 else np.nan
@@ -366,7 +345,7 @@ class _Runner:
             "features": int(np.prod(self.x.shape[1:])),
             "classes": len(trials[0].sets.classes),
             "model": model if isinstance(model, str) else getattr(model, "__name__", "a function"),
-            "grid": _grid_in_words(self.grid),
+            "grid": _grid_in_words(self.choosing["grid"]),
             "trials": len(trials),
             "epochs": training["epochs"],
             "chosen on": f"{100 * self.choosing['share']:g} % of the training rows",
