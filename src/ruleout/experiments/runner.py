@@ -48,21 +48,11 @@ def run(
     began = time.perf_counter()
     data = prepare(spec)
     options = _options(spec, data, device)
-    found = search(
-        data.x,
-        data.trials[: spec.searching],
-        criterion=spec.criterion,
-        share=spec.share,
-        per_trial=spec.per_trial,
-        average=spec.average,
-        refit=False,
-        grid=spec.values,
-        watch={"test": data.test},
-        every=spec.epochs,
-        tail=spec.average,
-        progress=progress,
-        **options,
-    )
+    own = ("criterion", "share", "per_trial", "average")
+    choosing: dict[str, Any] = {name: getattr(spec, name) for name in own}
+    choosing |= {"grid": spec.values, "every": spec.epochs, "tail": spec.average, "refit": False}
+    choosing |= {"watch": {"test": data.test}, "progress": progress}
+    found = search(data.x, data.trials[: spec.searching], **choosing, **options)
     searched, trials = time.perf_counter() - began, data.trials
     chosen = np.resize(found.chosen, spec.trials)  # trials that did not search take the same
     if not protocol(spec.protocol).refit:
