@@ -83,9 +83,12 @@ def run(
     every += [table, np.concatenate([part.rows for part in parts])]
     every += [[item for part in parts for item in part.targets], one.name, one.values]
     choosing = {"criterion": ro.criterion("accuracy"), "share": 0.1, "rule": "best"}
+    choosing |= {"grid": configurations(GRID), "average": 1, "refit": False}
+    choosing |= {"per_trial": True, "every": epochs}
     how = {"model": "linear", "epochs": epochs, "seed": 0, "device": "cpu", "precision": "float32"}
+    how["tail"] = 1
     stack = Stacked(one.kind, *every)
-    runner = _Runner(table, stack, configurations(GRID), 1, epochs, None, choosing, how)
+    runner = _Runner(table, stack, epochs, None, choosing, how)
     row, _ = runner._run(ro.approach(approach))
     cells = row.cells.reshape(len(sides), trials, -1)
     cuts = np.split(np.array(row.trials), len(sides))

@@ -500,11 +500,11 @@ def _diverged(table: Comparison) -> Iterator[parts.Note]:
 def _curves(table: Comparison) -> parts.Curves | None:
     method, lines = table.method, []
     for row in table.rows:
-        if row.curve is not None:
-            values = row.curve.values
-            mean, spread = values.mean(0), values.std(0, ddof=min(1, len(values) - 1))
-            band = (mean - spread, mean + spread) if len(values) > 1 else ((), ())
-            lines.append(parts.Line(row.approach, row.curve.epochs, mean, *band, row.family))
+        if (curve := row.curve) is not None:
+            mean, many = curve.values.mean(0), len(curve.values) > 1
+            spread = curve.values.std(0, ddof=int(many))
+            band: Any = (mean - spread, mean + spread) if many else ((), ())
+            lines.append(parts.Line(row.approach, curve.epochs, mean, band[0], band[1], row.family))
     if not lines:
         return None
     drawn = [row for row in table.ranked if row.curve is not None]

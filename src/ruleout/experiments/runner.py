@@ -163,7 +163,7 @@ def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
 def _scaled(x: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scale features by mean and standard deviation of some rows; a constant one is not divided."""
     mean, std = like.mean(0, dtype=np.float64), like.std(0, dtype=np.float64)
-    return ((x - mean) / np.where(std > 0, std, 1.0)).astype(np.float32)
+    return np.asarray((x - mean) / np.where(std > 0, std, 1.0), np.float32)
 
 
 #: What computes a record: ``(spec, device=...)``.
