@@ -214,22 +214,28 @@ def parse_rate(text: str) -> float | tuple[int, int]:
 
 
 def show_rows(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    right: Sequence[str] = (),
+    *,
+    framed: bool = False,
 ) -> None:
-    """Print a table, some columns set right; in a file or a pipe, each of its rows on one line."""
+    """Print a table, some columns set right; without a frame, a file gets each row on one line."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    grid = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
+    bare: Any = {"box": None, "header_style": "bold", "pad_edge": False}
+    grid = Table(show_header=any(columns), **({} if framed else bare))
     for place, column in enumerate(columns):
         style = None if any(columns) or place else "bold"
         side: Any = "right" if column in right else "left"
-        grid.add_column(column, justify=side, overflow="fold", style=style)
+        told: Any = {"overflow": "ellipsis" if framed else "fold", "style": style}
+        grid.add_column(escape(column), justify=side, **told)
     for row in rows:
         grid.add_row(*(escape(str(cell)) for cell in row))
     console = Console()
-    if not console.is_terminal:
+    if not console.is_terminal and not framed:
         console.width = 1000
     console.print(grid, highlight=False)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, corrected, friendly, tell
+from ruleout.cli.common import Source, corrected, friendly, show_rows, tell
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -168,13 +168,9 @@ def _interval(share: Share) -> str:
 
 
 def _table(columns: dict[str, Any], names: list[Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid("class", *(name.capitalize() for name in columns))
+    rows = []
     for place, name in enumerate(names):
-        rows, *shares = (values[place] for values in columns.values())
+        many, *shares = (values[place] for values in columns.values())
         cells = ("–" if share != share else f"{share:.3f}" for share in shares)
-        grid.add_row(escape(str(name)), f"{rows:,}", *cells)
-    Console().print(grid)
+        rows.append((name, f"{many:,}", *cells))
+    show_rows(("class", *map(str.capitalize, columns)), rows, framed=True)

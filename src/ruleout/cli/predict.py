@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, tell, watching
+from ruleout.cli.common import Source, friendly, show_rows, tell, watching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,16 +180,10 @@ def _write(found: Iterator[pa.Table], out: Path) -> int:
 
 
 def _show(first: pa.Table, more: int) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    grid = Grid()
-    for name in ("row", *first.column_names):
-        grid.add_column(escape(name))
+    rows = []
     for row, values in enumerate(first.slice(0, _SHOWN).to_pylist()):
-        cells = [f"{one:.4f}" if isinstance(one, float) else str(one) for one in values.values()]
-        grid.add_row(str(row), *map(escape, cells))
-    Console().print(grid)
+        cells = (f"{one:.4f}" if isinstance(one, float) else one for one in values.values())
+        rows.append((row, *cells))
+    show_rows(("row", *first.column_names), rows, framed=True)
     if len(first) + more > _SHOWN:
         typer.echo(f"{len(first) + more - _SHOWN:,} more rows: write them with --out FILE.")

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import prod
+from math import erfc, prod, sqrt
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -349,6 +349,11 @@ def _percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
+def _below(z: float) -> float:
+    """Return how likely a standard normal number is below z."""
+    return erfc(-z / sqrt(2)) / 2
+
+
 def _shown_p(p: float) -> str:
     return f"p = {p:.3f}" if p >= WRONG else "p < 0.001"
 
@@ -474,8 +479,6 @@ def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
 
 
 def _shares(found: Shares, sets: LabelSets) -> Finding:
-    from scipy.special import ndtr
-
     k, order = len(sets.classes), np.argsort(-found.shares, kind="stable")
     parts, names = {"shares": found.shares, "errors": found.errors}, [*map(str, sets.classes)]
     numbers: dict[str, Any] = {
@@ -486,7 +489,7 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
         for a in order[:3]
     )
     message = f"Estimated from the sets alone: {largest}{', …' if k > 3 else ''}"
-    p = min(1.0, k * float(ndtr((found.shares / np.maximum(found.errors, 1e-12)).min())))
+    p = min(1.0, k * _below((found.shares / np.maximum(found.errors, 1e-12)).min()))
     numbers["p"] = p
     if p >= WRONG:
         return Finding("fine", "class shares", f"{message}.", numbers)
@@ -582,12 +585,10 @@ def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:
 
 def _predictions(earned: Vector) -> Iterator[Finding]:
     """Ask whether predictions earn less than nothing, as even the worst do only by chance."""
-    from scipy.special import ndtr
-
     if earned[1]:  # else nothing was predicted, or all sets are ordinary labels
         yield _tested(
             "predictions",
-            {"p": float(ndtr(earned[0] / np.sqrt(earned[1])))},
+            {"p": _below(earned[0] / sqrt(earned[1]))},
             "Predictions are ruled out no more often than sets chosen at random allow ({p}).",
             "Predictions are ruled out more often than if all of them were wrong ({p}).",
         )
@@ -600,8 +601,6 @@ def _meaning(x: Rows, mask: Mask, sizes: NDArray[np.intp]) -> Iterator[Finding]:
     probability at most :math:`s/(k-1)`. A rule that does better on unseen rows shows that the sets
     list what examples are, or may be. The rule here: a model that takes them for candidates.
     """
-    from scipy.special import ndtr
-
     listed, spared = by_rank(x, mask, ~mask), by_rank(x, mask, mask)
     bound = np.zeros(0) if listed is None else listed.sum(1) / (len(sizes) - 1)
     variance = float((bound * (1 - bound)).sum())
@@ -632,7 +631,7 @@ def _meaning(x: Rows, mask: Mask, sizes: NDArray[np.intp]) -> Iterator[Finding]:
         )
     else:
         message += ". They seem to list what examples may be: use LabelSets.from_candidates."
-    numbers = {"rate": rate, "most": most, "z": z, "p": float(ndtr(-z))}
+    numbers = {"rate": rate, "most": most, "z": z, "p": _below(-z)}
     yield Finding(level, "meaning", message, numbers)
     if not sure and (found := avoidance(spared)) is not None:
         yield _plausible(found, len(sizes))
@@ -1003,8 +1002,6 @@ class Avoidance(NamedTuple):
 
 def avoidance(listed: Mask) -> Avoidance | None:
     """Test whether plausible classes are avoided; None where every set is an ordinary label."""
-    from scipy.special import ndtr  # late: it takes a while
-
     k = listed.shape[1]
     ranks, s = np.arange(k), listed.sum(1)
     spread = float((s * (k - 1 - s)).sum() * k / 12)
@@ -1017,7 +1014,7 @@ def avoidance(listed: Mask) -> Avoidance | None:
     residual = (one**2 - two) / 2 - t * (one * near.sum() - two) + c * both / 2
     residual[np.isin(s, (1, k - 1))] = 0  # exactly: they say nothing of pairs
     pairs = float(residual.sum() / max(np.sqrt(residual @ residual), 1e-12))
-    p = min(1.0, 2 * float(ndtr(-max(z, pairs))))
+    p = min(1.0, 2 * _below(-max(z, pairs)))
     mean = 1 + float((listed @ ranks).sum() / s.sum())
     return Avoidance(p, z, pairs, mean)
 
