@@ -7,17 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels.classes import (
-    ClassName,
-    check_count,
-    class_names,
-    is_missing,
-    plain,
-    position,
-    positions,
-    to_array,
-    unknown,
-)
+from ruleout.labels.classes import ClassName, check_count, class_names, is_missing, plain, to_array
 from ruleout.labels.errors import LabelError, brief
 
 Bits = NDArray[np.uint8]
@@ -100,6 +90,18 @@ def check_rows(
         raise LabelError("nothing is ruled out", remedy, argument=told, row=rows, rank=2)
 
 
+def check_packed(packed: Any, k: int) -> Bits:
+    """Return what is packed bits of k classes as an array; raise if it is not."""
+    array, wide = to_array(packed, "packed"), width(k)
+    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
+        problem = f"packed bits of {array.dtype} with shape {array.shape}"
+        raise LabelError(problem, f"{k} classes need uint8 of shape (n, {wide})")
+    if k % 8 and (beyond := array[:, -1] >> (k % 8) > 0).any():
+        remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
+        raise LabelError("a bit beyond the last class is set", remedy, row=int(beyond.argmax()))
+    return array
+
+
 def is_table(source: Any) -> bool:
     """Tell tables of 0 and 1 from lists of names."""
     return len(getattr(source, "shape", ())) > 1 or hasattr(source, "tocsr")
@@ -166,25 +168,6 @@ def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDA
 
 def _is_bit(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
-
-
-def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[list[int]]:
-    """Turn each row of labels into positions among `classes`, in the order given."""
-    table = positions(classes)
-    if not isinstance(rows, Iterable):
-        raise LabelError(f"expected lists of class names, got {brief(rows)}", "give one per row")
-    for row, labels in enumerate(rows):
-        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            remedy = "give a list of class names per row; for one label per row use from_single"
-            raise LabelError(f"the row is {brief(labels)}, not a list", remedy, row=row)
-        codes = [
-            table.get(label, -1) if type(label) in (str, int) else position(label, table)
-            for label in labels
-        ]
-        if -1 in codes:
-            label = next(label for label in labels if position(label, table) < 0)
-            raise unknown(plain(label), classes, row=row)
-        yield codes
 
 
 def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bits:

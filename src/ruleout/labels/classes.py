@@ -2,7 +2,7 @@
 
 import numbers
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -159,6 +159,25 @@ def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np
         row = int(np.argmax(found < 0))
         raise unknown(plain(values[row]), classes, row=row, column=what)
     return found
+
+
+def codes_of(rows: Iterable[Any], classes: tuple[ClassName, ...]) -> Iterator[list[int]]:
+    """Turn each row of labels into positions among `classes`, in the order given."""
+    table = positions(classes)
+    if not isinstance(rows, Iterable):
+        raise LabelError(f"expected lists of class names, got {brief(rows)}", "give one per row")
+    for row, labels in enumerate(rows):
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            remedy = "give a list of class names per row; for one label per row use from_single"
+            raise LabelError(f"the row is {brief(labels)}, not a list", remedy, row=row)
+        codes = [
+            table.get(label, -1) if type(label) in (str, int) else position(label, table)
+            for label in labels
+        ]
+        if -1 in codes:
+            label = next(label for label in labels if position(label, table) < 0)
+            raise unknown(plain(label), classes, row=row)
+        yield codes
 
 
 def to_array(source: Any, what: str, *, keep_types: bool = False) -> NDArray[Any]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import bits as _bits
-from ruleout.labels.bits import codes_of, is_table, pack_codes, pack_table
-from ruleout.labels.classes import Classes, ClassName, agree, class_names, encode, shown, to_array
+from ruleout.labels.bits import is_table, pack_codes, pack_table
+from ruleout.labels.classes import Classes, ClassName, agree, class_names, codes_of, encode, shown
 from ruleout.labels.errors import LabelError
 
 if TYPE_CHECKING:
@@ -158,16 +158,7 @@ class LabelSets:
         array([2])
         """
         names = class_names(classes)
-        array = to_array(packed, "packed")
-        wide = _bits.width(len(names))
-        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
-            problem = f"packed bits of {array.dtype} with shape {array.shape}"
-            raise LabelError(problem, f"{len(names)} classes need uint8 of shape (n, {wide})")
-        if len(names) % 8 and (array[:, -1] >> (len(names) % 8)).any():
-            row = int(np.argmax(array[:, -1] >> (len(names) % 8) > 0))
-            remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
-            raise LabelError("a bit beyond the last class is set", remedy, row=row)
-        return cls._checked(array, names, unlabelled)
+        return cls._checked(_bits.check_packed(packed, len(names)), names, unlabelled)
 
     @classmethod
     def read(
