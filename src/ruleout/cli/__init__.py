@@ -44,6 +44,7 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
+@declared
 def main(
     _version: Annotated[  # read by its callback
         bool,
@@ -51,11 +52,9 @@ def main(
     ] = False,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MODULE",
-            help="Import this module first: losses, rules and data sets that it registers are "
-            "known to the command. May be given several times.",
-        ),
+        "MODULE",
+        "Import this module first: losses, rules and data sets that it registers are known to the "
+        "command. May be given several times.",
     ] = None,
 ) -> None:
     """Learn classifiers from what things are not."""
