@@ -47,9 +47,8 @@ def check_sum(expected: str | None, *parts: bytes | bytearray | memoryview) -> N
     for part in parts:
         found.update(part)
     if expected is not None and found.hexdigest() != expected:
-        raise DataError(
-            f"the content has sha256 {found.hexdigest()[:12]}… instead of {expected[:12]}…"
-        )
+        wanted = f"instead of {expected[:12]}…"
+        raise DataError(f"the content has sha256 {found.hexdigest()[:12]}… {wanted}")
 
 
 class _Gzip:
@@ -214,9 +213,8 @@ def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
         raise DataError("a member has no name")
     most = 0 if member.isdir() else most
     if not 0 <= member.size <= most:
-        raise DataError(
-            f"member {brief(member.name)} has a size of {member.size:,} instead of at most {most:,}"
-        )
+        wanted = f"instead of at most {most:,}"
+        raise DataError(f"member {brief(member.name)} has a size of {member.size:,} {wanted}")
     return member
 
 
@@ -282,10 +280,7 @@ class IdxSet(Entry):
             return entry.obtain(root, lambda file: self._read(file, entry))
 
         y_train, y_test, *images = map(values, self.files)
-        train, test = (
-            np.divide(image.reshape(len(image), -1), np.float32(255), dtype=np.float32)
-            for image in images
-        )
+        train, test = (np.divide(x.reshape(len(x), -1), 255, dtype=np.float32) for x in images)
         shape = (1, *self.train_images.shape[1:])
         known = (train, y_train.astype(np.int64)), shape, (test, y_test.astype(np.int64))
         return self._made(name, *known)

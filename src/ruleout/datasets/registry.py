@@ -134,10 +134,8 @@ class LoadedSet(Entry):
         if isinstance(found, Dataset):
             return replace(found, name=name)
         if not isinstance(found, tuple) or len(found) not in (2, 4):
-            raise DataError(
-                f"the loader of data set {brief(name)} gave {type(found).__name__}",
-                "let it return a Dataset, (x, y), or (x, y, x_test, y_test)",
-            )
+            problem = f"the loader of data set {brief(name)} gave {type(found).__name__}"
+            raise DataError(problem, "let it return a Dataset, (x, y), or (x, y, x_test, y_test)")
         classes = tuple(np.unique(np.asarray(found[1])).tolist())
         test = _flat(found[2], found[3], classes) if len(found) == 4 else None
         train = _flat(found[0], found[1], classes)

@@ -829,9 +829,8 @@ def _is_name(name: object) -> bool:
 def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
     places: dict[object, int] = {str(name): place for place, name in enumerate(classes)}
     values = [_plain(value) for value in cells.values]
-    codes = np.array(
-        [places.get(str(value).strip(), -1) if _is_name(value) else -1 for value in values], np.intp
-    )
+    names = (str(value).strip() if _is_name(value) else None for value in values)
+    codes = np.array([places.get(name, -1) for name in names], np.intp)
     if bad := np.flatnonzero(codes < 0).tolist():
         value = values[bad[0]]
         where: dict[str, Any] = {"row": cells.rows(bad), "column": column}
