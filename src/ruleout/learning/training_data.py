@@ -110,12 +110,12 @@ def read_lesson(
     weight = None
     if isinstance(target, Evidence):
         wrong, asked = rates.counts
-        told = f"{wrong:,} of {asked:,} answers to gold questions were wrong"
+        errors = f"{wrong:,} of {asked:,} answers to gold questions were wrong"
         if not rates.measured.any():
-            told = f"People agree as if {wrong / asked:.1%} of their answers were wrong"
+            errors = f"People agree as if {wrong / asked:.1%} of their answers were wrong"
         notes.append(
-            f"{told}: mistakes are expected, and items whose answers contradict each other teach, "
-            "too."
+            f"{errors}: mistakes are expected, and items whose answers contradict each other "
+            "teach, too."
         )
     elif rates.measured.any():
         sets = target if isinstance(target, LabelSets) else target.per_item()[1]
