@@ -14,7 +14,6 @@ shared. One person is compared with all others: there are more pairs of people t
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,15 +41,11 @@ class Agreement:
     error: float | None = None  # its standard error
 
 
-class TeamAgreement(NamedTuple):
-    """The agreement of all, and of each one with the rest, by name."""
+def agreement(log: AnswerLog) -> tuple[Agreement, dict[str, Agreement]]:
+    """Compare everybody with everybody else, on the items that both answered about.
 
-    whole: Agreement
-    each: dict[str, Agreement]
-
-
-def agreement(log: AnswerLog) -> TeamAgreement:
-    """Compare everybody with everybody else, on the items that both answered about."""
+    Return the agreement of all, and of each one with the rest, by name.
+    """
     user, item, left = _left_by_each(log, log.standing())
     if not len(user):
         user, item, left = _left_by_each(log, log.standing(gold=True))
@@ -62,7 +57,7 @@ def agreement(log: AnswerLog) -> TeamAgreement:
         each[log.users[one]] = _kappa(len(item[mine]), found)
         sums += found
     sums[3] *= 2  # every pair of people was counted from both sides
-    return TeamAgreement(whole=_kappa(len(np.unique(item)), sums), each=each)
+    return _kappa(len(np.unique(item)), sums), each
 
 
 def _left_by_each(log: AnswerLog, places: Whole) -> tuple[Whole, Whole, Bits]:

@@ -55,7 +55,7 @@ def numbers(store: Store) -> View:
     found = View(
         annotators={one.name: one for one in annotators(log)},
         paces=paces(log, timedelta(seconds=settings.lease_seconds)),
-        agreement=agreement(given),
+        agreement=agreement(given),  # of all, and of each with the rest
         guessing=guessing(given),
         gold=gold_rates(log),
         tests=int(tests.sum()),
@@ -99,7 +99,7 @@ def team_view(store: Store, now: datetime | None = None) -> View:
         time_left="done" if left == 0 else "not known yet" if left is None else duration(left),
         percent=int(100 * progress.given / progress.wanted) if progress.wanted else 100,
         people=[_person(user, found, states[user.id]) for user in store.users()],
-        agreement=found.agreement.whole,
+        agreement=found.agreement[0],
         growth=_timeline(found.growth) if found.growth.times else None,
         clashes=[_clash(one, items[one.answers[0].item], len(classes)) for one in wrong],
         decided=found.decisions[::-1],
@@ -115,7 +115,7 @@ def team_view(store: Store, now: datetime | None = None) -> View:
 def _missing(found: View, settings: Settings) -> dict[str, str | None]:
     """Tell why a part is not there, in a word; the template has the sentences."""
     alone = sum(one.answers > 0 for one in found.annotators.values()) < 2
-    apart = None if found.agreement.each else "apart" if settings.rounds > 1 else "once"
+    apart = None if found.agreement[1] else "apart" if settings.rounds > 1 else "once"
     unasked = "unasked" if not settings.gold_rate else "untested" if found.tests else "unknown"
     return {
         "answers": None if found.growth.times else "unanswered",
@@ -170,7 +170,7 @@ def _person(user: User, found: View, state: str) -> View:
         state=state,
         did=found.annotators.get(name, Annotator(name=name)),
         per_hour=found.paces.get(name),
-        agreement=found.agreement.each.get(name, Agreement(items=0)),  # with the rest of the team
+        agreement=found.agreement[1].get(name, Agreement(items=0)),  # with the rest of the team
         gold=found.gold.get(name, GoldRates()),
         guesses=name in found.guessing,
     )
