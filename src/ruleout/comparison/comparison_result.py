@@ -469,22 +469,19 @@ def _scores(table: Comparison) -> parts.ScoreTable:
 
 
 def _score(method: Method, row: Row) -> parts.Score:
-    comparable = method.percent == method.criterion_percent  # one unit for a table
+    told = {name: getattr(row, name) for name in ("family", "form", "mark", "seconds")}
+    if method.percent == method.criterion_percent:  # one unit for a table
+        told |= {"estimate": row.estimate, "estimate_error": row.error}
     return parts.Score(
         row.approach,
-        _plain(row.score),
-        _plain(row.spread),
+        row.score,
+        row.spread,
         label=row.label if row.label != row.approach else "",
-        family=row.family,
-        form=row.form,
-        mark=row.mark,
-        p_value=_plain(row.p_holm if method.holm else row.p_value),
+        p_value=row.p_holm if method.holm else row.p_value,
         chosen={name.replace("_", " "): value for name, value in row.configuration.items()},
-        estimate=_plain(row.estimate) if comparable else None,
-        estimate_error=_plain(row.error) if comparable else None,
-        seconds=row.seconds,
         trials=row.trials if method.trials > 1 else (),
         reference=row.baseline,
+        **told,
     )
 
 

@@ -23,6 +23,7 @@ from ruleout.training.class_weights import weigh_rows
 from ruleout.training.validation import first_not_finite
 
 Array = NDArray[np.float64]
+_LEARNED = ("sets", "weight", "rate", "groups", "evidence")  # what a trial is made of
 
 
 class TrainingData(NamedTuple):
@@ -38,8 +39,7 @@ class TrainingData(NamedTuple):
 
     @property
     def trial(self) -> Trial:
-        told = {name: getattr(self, name) for name in ("weight", "rate", "groups", "evidence")}
-        return Trial(self.sets, **told)
+        return Trial(**{name: getattr(self, name) for name in _LEARNED})
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
         """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
@@ -57,10 +57,9 @@ class TrainingData(NamedTuple):
         if not keep.any():
             raise InputError("every row with an answer weighs zero", "give some row a weight")
         rows = np.flatnonzero(keep)
-        given = {"weight": weight, "rate": self.rate, "groups": self.groups}
-        given["evidence"] = self.evidence  # type: ignore[assignment]
-        own: Any = {name: one[rows] for name, one in given.items() if one is not None}
-        return TrainingData(self.x[rows], sets[rows], self.classes, rows=rows, **own)
+        part = self._replace(weight=weight).trial.part(rows)
+        own: Any = {name: getattr(part, name) for name in _LEARNED}
+        return TrainingData(self.x[rows], classes=self.classes, rows=rows, **own)
 
 
 def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:

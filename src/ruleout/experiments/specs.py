@@ -14,9 +14,6 @@ from ruleout.labels.errors import InputError, brief, find_name
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
 
-#: What names the cell of a table; all else is its setting, the same for a whole table.
-_CELL = ("dataset", "model", "approach", "law")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
@@ -90,7 +87,7 @@ class Spec:
 
         Cells whose grid was searched in fewer trials stand beside the others, and say so.
         """
-        apart = (*_CELL, "search_trials")
+        apart = ("dataset", "model", "approach", "law", "search_trials")
         told = {name: value for name, value in asdict(self).items() if name not in apart}
         return told | {"law": "fixed" if self.law.startswith("fixed:") else self.law}
 

@@ -124,7 +124,6 @@ _CAP = 110.0  # pixels of a row's name
 class Heat:
     """Counts ready to draw: what is not known, and the shares of an empty row, are NaN."""
 
-    chart: Matrix
     rows: list[str]
     columns: list[str]
     counts: NDArray[np.float64]
@@ -167,8 +166,7 @@ class Heat:
         shares = np.nan_to_num(self.shares[row])
         top = [int(j) for j in np.argsort(-shares, kind="stable")[:3] if shares[j] > 0]
         parts = [f"{clip(self.columns[j], 200)} {percent(shares[j])}" for j in top]
-        name = f"{self.chart.row_label} {clip(self.rows[row], 200)}"
-        return f"{name}: {', '.join(parts) or 'nothing'}"
+        return f"{clip(self.rows[row], 200)}: {', '.join(parts) or 'nothing'}"
 
 
 def heat(chart: Matrix) -> Heat:
@@ -187,7 +185,6 @@ def heat(chart: Matrix) -> Heat:
     (rows, columns), total = places, known.sum()
     shares = shares[np.ix_(rows, columns)]
     return Heat(
-        chart,
         rows=[str(chart.rows[i]) for i in rows.tolist()],
         columns=[str(chart.columns[j]) for j in columns.tolist()],
         counts=counts[np.ix_(rows, columns)],
@@ -197,15 +194,16 @@ def heat(chart: Matrix) -> Heat:
     )
 
 
-def heatmap(heat: Heat) -> dict[str, Any]:
+def heatmap(chart: Matrix) -> dict[str, Any]:
     """Lay out the map: numbers in the cells while it is small, shades alone when it is large."""
-    names = [svg.width_of(clip(name, _CAP, 11), 11) + 10 for name in heat.rows]
-    left = min(max([svg.width_of(heat.chart.row_label) + 18, *names]), _CAP + 10)
-    above = max([0.0, *(svg.width_of(clip(name, 90, 11), 11) for name in heat.columns)])
-    upright = above > (NARROW + 50 - left) / max(len(heat.columns), 1) - 4
+    ready = heat(chart)
+    names = [svg.width_of(clip(name, _CAP, 11), 11) + 10 for name in ready.rows]
+    left = min(max([svg.width_of(chart.row_label) + 18, *names]), _CAP + 10)
+    above = max([0.0, *(svg.width_of(clip(name, 90, 11), 11) for name in ready.columns)])
+    upright = above > (NARROW + 50 - left) / max(len(ready.columns), 1) - 4
     top = 24 + (above + 10 if upright else 20)
-    high = min(34.0, max(6.0, 640 / max(len(heat.rows), 1)))
-    return {"heat": heat, "left": left, "top": top, "high": high, "upright": upright}
+    high = min(34.0, max(6.0, 640 / max(len(ready.rows), 1)))
+    return {"heat": ready, "left": left, "top": top, "high": high, "upright": upright}
 
 
 class Bar(NamedTuple):

@@ -99,7 +99,7 @@ def view(part: parts.Part, key: str, colours: Mapping[str, int]) -> Markup:
         case parts.Reliability():
             return fill("reliability.html", part=part, key=key, **charts.reliability(part))
         case parts.Matrix():
-            return fill("heatmap.html", part=part, key=key, **charts.heatmap(charts.heat(part)))
+            return fill("heatmap.html", part=part, key=key, **charts.heatmap(part))
     raise TypeError(f"a {type(part).__name__} is not a part of a report")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from ruleout.labels.atomic import atomic_write
+from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.training.stack import Block, Plan, Stack
 
@@ -54,8 +54,7 @@ class Checkpoint:
     def note(self, planned: Plan) -> None:
         """Write down which models train together: other stacks would round differently."""
         known = {"schema": _SCHEMA, "key": self.key, **planned._asdict()}
-        with atomic_write(self.folder / "run.json") as out:
-            out.write(json.dumps(known, indent=1).encode())
+        write_text(self.folder / "run.json", json.dumps(known, indent=1))
 
     def _file(self, block: Block) -> Path:
         trials = "-".join(map(str, block.trials))
