@@ -63,7 +63,7 @@ def paper(
     from ruleout.datasets import load
     from ruleout.experiments import Ledger as Open
     from ruleout.experiments import plan
-    from ruleout.training.device import find_device, find_precision
+    from ruleout.training.device import find_device
 
     check_folder(out)
     specs = plan(
@@ -85,7 +85,6 @@ def paper(
     if dry_run:
         _estimate(Open(ledger) if ledger.exists() else Open(":memory:"), specs, device, count)
         return
-    find_precision(precision)
     find_device(device, precision)
     for name in dict.fromkeys(spec.dataset for spec in specs):
         load(name)  # features that take a while are made here, once, not by every worker

@@ -26,12 +26,9 @@ class Numbers(NamedTuple):
     compute: torch.dtype  # of the matrix products
 
 
-def find_precision(name: str) -> tuple[torch.dtype, torch.dtype, bool]:
-    return find_name("precision", name, PRECISIONS)
-
-
 def find_device(device: str | torch.device | None, precision: str) -> torch.device:
     """Return the device, if this machine has it and it can be so precise."""
+    find_name("precision", precision, PRECISIONS)
     try:
         found = torch.device("cpu" if device is None else device)
     except RuntimeError:

@@ -22,7 +22,7 @@ from ruleout.training import grids, validation
 from ruleout.training import stack as stacks
 from ruleout.training.batches import Features, Trial
 from ruleout.training.checkpoints import Checkpoint
-from ruleout.training.device import Numbers, find_device, find_precision, matmul, threads
+from ruleout.training.device import PRECISIONS, Numbers, find_device, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
 from ruleout.training.nets import dense_layers, pays_to_stack, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
@@ -150,8 +150,9 @@ def fit_grid(
     row = find_approach(approach)
     if trials[0].rate is not None:
         row.check_rate()
-    dtype, compute, tf32 = find_precision(precision)
-    numbers = Numbers(find_device(device, precision), dtype, compute)
+    found = find_device(device, precision)
+    dtype, compute, tf32 = PRECISIONS[precision]
+    numbers = Numbers(found, dtype, compute)
     grids.check_names(row, configs[0])
     for one in configs:  # raises for values that the loss cannot take
         row.with_options(**grids.loss_options(row, [one], torch.zeros(0)))

@@ -93,25 +93,17 @@ class GridFit:
         places = np.asarray(chosen)
 
         def own(values: Any) -> Any:
-            return values[range(len(places)), places.tolist()][:, None]
+            if isinstance(values, Mapping):
+                return {name: own(one) for name, one in values.items()}
+            return None if values is None else values[range(len(places)), places.tolist()][:, None]
 
-        def each(named: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: own(values) for name, values in named.items()}
-
-        weights, state = each(self.weights), self.state
-        if state is not None:
-            state = replace(state, weights=weights, moments=[each(one) for one in state.moments])
-        return replace(
-            self,
-            configurations=[self.configurations[int(places[0])]],
-            weights=weights,
-            history=each(self.history),
-            errors=each(self.errors),
-            diverged=own(self.diverged),
-            stopped=own(self.stopped),
-            state=state,
-            apart=None if self.apart is None else own(self.apart),
-        )
+        names = ("weights", "history", "errors", "diverged", "stopped", "apart")
+        told = {name: own(getattr(self, name)) for name in names}
+        if (state := self.state) is not None:
+            moments = [own(one) for one in state.moments]
+            state = replace(state, weights=told["weights"], moments=moments)
+        left = [self.configurations[int(places[0])]]
+        return replace(self, configurations=left, state=state, **told)
 
     def __repr__(self) -> str:
         trials, models = self.shape
@@ -170,20 +162,15 @@ def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
     return torch.cat(out)
 
 
-def model_name(model: Any) -> str:
-    if isinstance(model, nn.Module):
-        return type(model).__name__
-    return model if isinstance(model, str) else getattr(model, "__name__", str(model))
-
-
 def run_record(
     run: Run, model: Any, precision: str, planned: Plan, x: Any, seed: int
 ) -> dict[str, Any]:
     """Write down how the grid is trained; `key` is the hash of all that decides the result."""
+    made = type(model) if isinstance(model, nn.Module) else model
     told: dict[str, Any] = {
         "approach": run.approach.name,
         "approach_options": {name: plain(value) for name, value in run.approach.options.items()},
-        "model": model_name(model),
+        "model": made if isinstance(made, str) else getattr(made, "__name__", str(made)),
         "parameters": sum(p.numel() for p in run.modules[0].parameters()),
         "configurations": [dict(one) for one in run.grid],
         "optimizer": run.optimizer,
