@@ -127,6 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--model", default="linear,mlp")
     parser.add_argument("--rows", default="200,1000")
     parser.add_argument("--error", default="0,0.05,0.1")
@@ -143,13 +144,14 @@ def main() -> None:
             return [one for one in read(told.out) if cell.items() <= one.items()]
 
         began, done = time.perf_counter(), {one["seed"] for one in own()}
-        left = [seed for seed in range(told.runs) if seed not in done]
+        seeds = range(told.first, told.first + told.runs)
+        left = [seed for seed in seeds if seed not in done]
         for start in range(0, len(left), told.together):
             with told.out.open("a") as file:
                 for line in runs(left[start : start + told.together], n, error, model, told.device):
                     file.write(json.dumps(line) + "\n")
         name = f"{model}, {n} rows, {error:g} wrong"
-        results[name] = summary([one for one in own() if one["seed"] < told.runs])
+        results[name] = summary([one for one in own() if one["seed"] in seeds])
         print(name, results[name], f"{time.perf_counter() - began:.0f} s", flush=True)
     if told.record:
         record("fit_coverage", "python benchmarks/fit_coverage.py --record", results)
