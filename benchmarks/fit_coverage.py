@@ -33,6 +33,7 @@ import numpy as np
 from common import record
 from numpy.typing import NDArray
 
+from ruleout.estimator import RuleOutClassifier
 from ruleout.labels.origins import Uniform, evidence
 from ruleout.selection import search
 from ruleout.training import Trial
@@ -69,8 +70,8 @@ def runs(
         Trial(one.sets, rows=rows, seed=one.seed, evidence=one.evidence)
         for (_, one), rows in zip(drawn, places, strict=True)
     ]
-    epochs = max(100, -(-(1000 if error else 500) // -(-n // 256)))  # as the classifier
     approach = "likelihood" if error else "log"
+    epochs = RuleOutClassifier(approach=approach, model=model, grid="small")._epochs(n)
     told: dict[str, Any] = {"model": model, "device": device, "approach": approach}
     found = search(
         x, trials, folds=5, per_trial=True, honest=True, grid="small", epochs=epochs, every=epochs,

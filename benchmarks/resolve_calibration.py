@@ -114,7 +114,7 @@ def simulate(
         Trial(one.known.sets, rows=own, seed=seed, evidence=one.known)
         for one, own, seed in zip(every, places, seeds, strict=True)
     ]
-    epochs = max(100, -(-1000 // -(-n // 256)))  # as the classifier
+    epochs = ro.RuleOutClassifier(approach="likelihood", grid="small")._epochs(n)
     how: dict[str, Any] = {"approach": "likelihood", "epochs": epochs, "every": epochs} | options
     found = search(x, trials, folds=5, per_trial=True, **({"grid": "small"} | how))
     assert found.final is not None

@@ -62,7 +62,7 @@ Array = NDArray[np.float64]
 #: Called with what is being trained, epochs done, and epochs in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-_EPOCHS, _STEPS, _FEW_STEPS, _GRADED_STEPS = 100, 2000, 500, 1000
+_EPOCHS, _STEPS, _FEW_STEPS = 100, 2000, 500
 _FOLDS, _CUTS, _MANY = 5, (4, 16), 5000  # of rows: parts, cut anew so often, up to how many
 _MANY_DEAR = 1000  # up to how many, where a model takes longer than a linear one
 
@@ -571,16 +571,18 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Adam moves a weight by at most about the learning rate in a step, so a small table needs
         many epochs: at a rate of 1e-3 iris from one ruled-out class per row has a test accuracy of
         0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits). The small
-        grid holds rates of 0.1 and 0.01, for which 500 are enough; not so where sets may be wrong:
-        at 0.1 rows that seem to be get stuck, and 0.01 needs 1,000 (Texture, two answers of which 5
-        % are wrong: 0.944 after 500, 0.965 after 1,000; LOG 0.962 and 0.963; means of 4 draws).
+        grid holds rates of 0.1 and 0.01, for which 500 are enough. Not so for a linear model where
+        sets may be wrong: at 0.1 rows that seem to be get stuck, and at 0.01 it needs 1,000
+        (Texture, two answers of which 5 % are wrong: 0.944 after 500, 0.965 after 1,000, LOG 0.962;
+        means of 4 draws). More than 250 epochs, and more for an MLP, made it worse.
         """
         if self.epochs is not None:
             return _whole("epochs", self.epochs)
-        few = _FEW_STEPS if find_approach(self.approach).graded is None else _GRADED_STEPS
-        steps = few if self._small else _STEPS
         sizes = [one.get("batch_size", self.batch_size) for one in self._grid()]
         per_epoch = -(-n // max(_whole("batch_size", size) for size in sizes))
+        steps = _FEW_STEPS if self._small else _STEPS
+        if self._small and self.model == "linear" and find_approach(self.approach).graded:
+            steps = max(steps, min(1000, 250 * per_epoch))
         return max(_EPOCHS, -(-steps // per_epoch))
 
     def _base(self) -> dict[str, Any]:
