@@ -22,13 +22,8 @@ _NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typ
 
 def doctor(as_json: options.AsJson = False) -> None:
     """Say what this machine has: versions, processors, memory, disk, and optional extras."""
-    parts: dict[str, Callable[[], dict[str, str]]] = {
-        "versions": _versions,
-        "machine": _machine,
-        "GPU": _gpu,
-        "data": _data,
-        "extras": _extras,
-    }
+    parts = {"versions": _versions, "machine": _machine, "GPU": _gpu}
+    parts |= {"data": _data, "extras": _extras}
     found = {name: _safely(part) for name, part in parts.items()}
     if as_json:
         typer.echo(json.dumps(found))

@@ -155,9 +155,8 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
         typer.echo(f"By {what} {told['rows']:,} {'rows' if name == 'sets' else 'items'}:")
         if told["accuracy"] is not None:
             typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
-        typer.echo(
-            f"  consistency        {_interval(told['consistency'])} (predictions not ruled out)"
-        )
+        share = _interval(told["consistency"])
+        typer.echo(f"  consistency        {share} (predictions not ruled out)")
         typer.echo(f"  {told.get('assumption') or told['why']}")
 
 

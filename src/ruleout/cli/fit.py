@@ -58,9 +58,8 @@ def fit(
     project brings its answers with it.
     """
     sets = source.excluded or source.candidates
-    source = source.need_column(
-        "--excluded, --candidates or --label", given=(sets is None) != (source.label is None)
-    )
+    given = (sets is None) != (source.label is None)
+    source = source.need_column("--excluded, --candidates or --label", given)
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.model_folder import CARD, check_place
     from ruleout.labels.origins import Evidence

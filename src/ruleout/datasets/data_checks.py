@@ -481,16 +481,14 @@ def _rates(shares: Shares, balanced: Test | None, sets: LabelSets) -> Finding:
 def _shares(found: Shares, sets: LabelSets) -> Finding:
     k, order = len(sets.classes), np.argsort(-found.shares, kind="stable")
     parts, names = {"shares": found.shares, "errors": found.errors}, [*map(str, sets.classes)]
-    numbers: dict[str, Any] = {
-        n: dict(zip(names, part.tolist(), strict=True)) for n, part in parts.items()
-    }
+    held = {name: dict(zip(names, part.tolist(), strict=True)) for name, part in parts.items()}
     largest = ", ".join(
         f"{brief(sets.classes[a])} {_percent(found.shares[a])} ± {100 * found.errors[a]:.1f}"
         for a in order[:3]
     )
     message = f"Estimated from the sets alone: {largest}{', …' if k > 3 else ''}"
     p = min(1.0, k * _below((found.shares / np.maximum(found.errors, 1e-12)).min()))
-    numbers["p"] = p
+    numbers = {**held, "p": p}
     if p >= WRONG:
         return Finding("fine", "class shares", f"{message}.", numbers)
     worst = int(np.argmin(found.shares))

@@ -42,9 +42,7 @@ class Dataset:
     @property
     def test(self) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
         """``(x_test, y_test)``, or None for a data set without an official split."""
-        if self.x_test is None or self.y_test is None:
-            return None
-        return self.x_test, self.y_test
+        return None if self.x_test is None or self.y_test is None else (self.x_test, self.y_test)
 
     def __repr__(self) -> str:
         test = "no test rows" if self.y_test is None else f"{len(self.y_test)} test rows"
