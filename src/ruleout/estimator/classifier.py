@@ -870,9 +870,7 @@ def _print_tenths() -> Progress:
 
 #: How sure a model may be: powers of its probabilities, shares of what it knows nothing about.
 _POWERS = np.geomspace(1 / 16, 16, 17)
-_SHARES = torch.tensor(
-    [1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75], dtype=torch.float64
-)
+_SHARES = torch.tensor([1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75]).double()
 _DOUBT = 0.035  # the share to be expected of a single model
 _SAMPLE = 4096  # rows that tell how sure
 
