@@ -48,7 +48,7 @@ def _faults(estimator: RuleOutClassifier) -> dict[str, BaseException]:
 
 
 def test_check_estimator_with_fewer_epochs() -> None:
-    assert _faults(RuleOutClassifier(epochs=50, learning_rate=0.1)) == {}
+    assert _faults(RuleOutClassifier(epochs=20, learning_rate=0.3)) == {}
 
 
 @pytest.mark.slow
