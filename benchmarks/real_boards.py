@@ -146,7 +146,7 @@ def cost_of_choice(source: Path, folder: Path, seed: int) -> dict[str, Any]:
         rows = json.loads((folder / name / "results.json").read_text())["rows"]
         scores.append({row["approach"]: row["score"] for row in rows if not row["baseline"]})
     by_sets, truth = scores
-    first, best = (max(one, key=lambda name, one=one: one[name]) for one in (by_sets, truth))
+    first, best = (sorted(one, key=one.__getitem__)[-1] for one in (by_sets, truth))
     return {
         "first by sets": first,
         "best by labels": best,

@@ -53,8 +53,8 @@ def learn_errors(
     """
     says, k = np.flatnonzero(sets.sizes), sets.shape[1]
     about, who, size = np.asarray(items)[says], np.asarray(people)[says], sets.sizes[says]
-    asked = np.broadcast_to(proposed, len(sets))[says]
-    odds = np.where(asked, 0, np.log(np.maximum(k - size, 1)) - np.log(size))
+    drawn = np.broadcast_to(proposed, len(sets))[says]
+    odds = np.where(drawn, 0, np.log(np.maximum(k - size, 1)) - np.log(size))
     heard, many = np.bincount(about), np.bincount(who, minlength=np.max(people, initial=0) + 1)
     with np.errstate(divide="ignore"):
         left = 1 + (k - 1) * np.exp(np.bincount(about, np.log(1 - size / (k - 1))))

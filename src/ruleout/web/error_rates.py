@@ -88,7 +88,8 @@ def error_rates(log: AnswerLog, *, assumed: float = ASSUMED) -> ErrorRates:
 def told_rates(log: AnswerLog) -> ErrorRates:
     """Return what gold questions tell; without any, what agreement does, if it tells enough.
 
-    See :func:`~ruleout.labels.dawid_skene.learn_errors`.
+    That is as much as 30 gold questions, of which at most a third was answered wrongly: see
+    :func:`~ruleout.labels.dawid_skene.learn_errors`.
     """
     found = error_rates(log)
     if found.counts[1]:
@@ -97,7 +98,7 @@ def told_rates(log: AnswerLog) -> ErrorRates:
     sets = LabelSets.from_packed(log.ruled_out(places), log.classes, unlabelled=True)
     drawn = log.is_kind("yes", "no")[places]
     learnt = learn_errors(sets, log.item[places], log.user[places], drawn)
-    if learnt is None:
+    if learnt is None or learnt.counts[1] < 30 or 3 * learnt.counts[0] > learnt.counts[1]:
         return found
     team, own = np.full(len(FORMS), learnt.own.mean()), np.full(found.own.shape, learnt.own.mean())
     own[: len(learnt.own)] = learnt.own[:, None]
