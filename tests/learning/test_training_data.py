@@ -139,8 +139,15 @@ def test_without_gold_questions_agreement_tells_how_often_people_err(tmp_path: P
         found = read_lesson(project, "intersection", graded=True)
         assert {one.item for one in log.contradictions()} & {*(found.table.row_names or ())}
         assert read_review(project).evidence is not None
+        lead = project.store.add_user("Lea", "lead")
+        for number, item in project.store.items():
+            project.store.decide(number, lead, which=truth[item.name])
+        after = told_rates(project.store.answer_log())
     said: Any = found.target
     rates = told_rates(log)
+    assert (after.counts, after.own[:4].tolist()) == (rates.counts, rates.own.tolist())
+    again = said.at_error(float(rates.team.mean()))  # the rate that it has already
+    np.testing.assert_allclose(again.likelihood, said.likelihood)
     assert not rates.measured.any()
     assert 0.1 < rates.team[0] < 0.3
     assert said.gold == rates.counts

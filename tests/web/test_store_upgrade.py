@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryDirectory
 
 import pytest
-from sqlalchemy import MetaData, insert, select, update
+from sqlalchemy import Connection, MetaData, insert, inspect, select, update
 from sqlalchemy.exc import IntegrityError
 from web.made import assert_expected_tables, at, make_items, said
 
-from ruleout.web import Question, Reply, Settings, Store, User
+from ruleout.web import Question, Reply, Settings, Store, StoreError, User, database
 from ruleout.web.database import TABLE, Database, climb, revision
 from ruleout.web.schema import METADATA, slots
 
@@ -106,3 +106,37 @@ def test_many_who_open_it_at_once_upgrade_it_once(url: str) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(opened, range(4))) == [12] * 4
+
+
+def test_who_waited_while_a_newer_ruleout_upgraded_it_leaves_it_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project_of_step_1(url)
+
+    def alone(_: Database, db: Connection) -> None:
+        climb(db)
+        db.exec_driver_sql(f"UPDATE {TABLE} SET version_num = '0999'")
+
+    monkeypatch.setattr(Database, "alone", alone)
+    with pytest.raises(StoreError, match="newer ruleout"):
+        Store.open(url)
+
+
+def test_an_upgrade_that_is_cut_off_leaves_nothing_behind(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, *_ = project_of_step_1(url)
+    words = {**database._WORDS}
+    broken = {name: {**own, "further": "no such words"} for name, own in words.items()}
+    monkeypatch.setattr(database, "_WORDS", broken)
+    with pytest.raises(StoreError, match="cannot open"):
+        Store.open(url)
+    old = Database(url)
+    with old.reading() as db:
+        assert revision(db) == "0001"
+        assert "invites" not in inspect(db).get_table_names()
+    old.close()
+    monkeypatch.setattr(database, "_WORDS", words)
+    with Store.open(url) as store, store._database.reading() as db:
+        assert_expected_tables(db)
+        assert store.password("Ann") == (ann, None)

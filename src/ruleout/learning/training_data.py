@@ -20,7 +20,7 @@ from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
 from ruleout.web.answer_log import HEARD, Contradiction
 from ruleout.web.entities import Item
-from ruleout.web.error_rates import evidence, gold_counts, told_rates, weights
+from ruleout.web.error_rates import error_rates, evidence, gold_counts, told_rates, weights
 from ruleout.web.project import Project
 from ruleout.web.spreadsheet import FORMULA, inert
 
@@ -73,7 +73,7 @@ def read_lesson(
         raise InputError(f"unknown way to learn {brief(how)}", say)
     log = project.store.answer_log()
     target: LabelSets | Answers | Evidence
-    rates, early = told_rates(log), log.early(*HEARD[how])
+    rates, early = told_rates(log) if graded else error_rates(log), log.early(*HEARD[how])
     if graded := graded and rates.counts[1] > 0:
         told = np.bincount(log.item[log.standing(*HEARD[how])], minlength=len(log.items)) > 0
         used = np.flatnonzero((told | (log.decided >= 0)) & ~early)

@@ -250,16 +250,16 @@ def make(database: Database, connection: Connection) -> None:
 
 def upgrade(database: Database, connection: Connection) -> None:
     """Bring the tables up to date; refuse a database that is newer, or not a project."""
-    found = revision(connection)
+    if (found := revision(connection)) in _steps() and found != max(_steps()):
+        database.alone(connection)
+        climb(connection)
+        found = revision(connection)  # a newer ruleout may have been quicker
     if found is None:
         problem = f"{database.name} is not a labelling project"
         raise StoreError(problem, "make one with `ruleout label init`")
     if found not in _steps():
         problem = f"{database.name} was made by a newer ruleout (revision {found[:20]})"
         raise StoreError(problem, "update ruleout")
-    if found != max(_steps()):
-        database.alone(connection)
-        climb(connection)
 
 
 def revision(connection: Connection) -> str | None:

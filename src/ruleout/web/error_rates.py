@@ -89,9 +89,9 @@ def told_rates(log: AnswerLog) -> ErrorRates:
     """Return what gold questions tell; without any, what agreement does, if it tells enough.
 
     That is as much as 30 gold questions, of which at most a third was answered wrongly: see
-    :func:`~ruleout.labels.dawid_skene.learn_errors`.
+    :func:`~ruleout.labels.dawid_skene.learn_errors`. What leads decided does not hide mistakes.
     """
-    found = error_rates(log)
+    found, log = error_rates(log), log.undecided()
     if found.counts[1]:
         return found
     places = heard(log)
@@ -100,7 +100,8 @@ def told_rates(log: AnswerLog) -> ErrorRates:
     learnt = learn_errors(sets, log.item[places], log.user[places], drawn)
     if learnt is None or learnt.counts[1] < 30 or 3 * learnt.counts[0] > learnt.counts[1]:
         return found
-    team, own = np.full(len(FORMS), learnt.own.mean()), np.full(found.own.shape, learnt.own.mean())
+    mean = learnt.own[log.user[places]].mean()
+    team, own = np.full(len(FORMS), mean), np.full(found.own.shape, mean)
     own[: len(learnt.own)] = learnt.own[:, None]
     return found._replace(team=team, own=own, counts=learnt.counts)
 
@@ -138,7 +139,8 @@ def evidence(
     drawn before the answer was known, each draw once, and what was clicked away.
     """
     rates = rates or told_rates(log)
-    wrong, asked = rates.counts
+    (wrong, asked), is_gold = rates.counts, rates.measured.any()
+    mean = (wrong + 1) / (asked + 2) if is_gold else rates.team.mean()
     at = np.full(len(log.items), -1)
     at[items] = np.arange(len(items))
     places = log.standing(*kinds)
@@ -151,8 +153,7 @@ def evidence(
     sets, likely, credit = _with_decisions(*told, log.decided[items])
 
     def at_error(rate: float) -> Evidence:
-        factor = rate * (asked + 2) / (wrong + 1)
-        other = rates._replace(own=np.clip(rates.own * factor, 1e-4, 0.99))
+        other = rates._replace(own=np.clip(rates.own * (rate / mean), 1e-4, 0.99))
         return evidence(log, items, *kinds, rates=other)
 
     level = likely.max(1)
