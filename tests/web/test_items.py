@@ -396,6 +396,14 @@ def test_a_class_list_may_have_a_mark_in_front_windows_lines_and_blanks_behind(
     assert items.read_classes(file) == ("cat", "dog")
 
 
+def test_new_classes_are_checked_and_known_ones_are_as_they_are(tmp_path: Path) -> None:
+    file = named("c.txt", "cat\ndog\n")(tmp_path)
+    assert items.read_classes(file, ["x" * 300]) == ("cat", "dog")  # from Python, say
+    with pytest.raises(InputError, match=r"'dog' appears twice.*") as caught:
+        items.read_classes(file, ["cow", "dog"])
+    assert "line 2" in str(caught.value)
+
+
 def test_none_of_it_loads_torch() -> None:
     code = (
         "import sys, ruleout.web.items, ruleout.web.project_export, ruleout.web.importing, "

@@ -266,7 +266,7 @@ def test_rule_out_projects_have_no_draws_and_agree_where_a_class_is_left(make: M
             "not as the law gives: differences this large come by chance in 5 of",
         ),
         (ChiSquare(math.inf, 3), "fewer than once in 1,000"),
-        (None, "Too few"),
+        (None, "Too few sets were drawn to test their sizes."),
     ],
 )
 def test_a_test_is_told_in_a_sentence(tmp_path: Path, test: ChiSquare | None, words: str) -> None:

@@ -121,8 +121,10 @@ def check_classes(
 ) -> tuple[str, ...]:
     """Return class names that a file has line by line, or somebody typed, beside known ones."""
     meet = unique("class name", "name each class once", file)
-    for line, name in enumerate((*known, *names), 1 - len(known)):
-        where = {"line": line} if file and line > 0 else {}
+    for name in known:
+        meet(name)
+    for line, name in enumerate(names, 1):
+        where = {"line": line} if file else {}
         meet(check_name(name, "class name", remedy, longest=_LONGEST, **where), **where)
     class_names((*known, *names))
     return tuple(names)
