@@ -127,7 +127,7 @@ class Uniform:
 
     @staticmethod
     def learnt(out: Array, total: Array) -> Uniform:
-        """Of each class how often it was ruled out by mistake: see :func:`learn_origin`."""
+        """Of each class how often it was ruled out by mistake: see `learn_origin`."""
         return Uniform(error=np.diag(_smooth(out, total))[None])
 
 
@@ -184,7 +184,7 @@ class Flips(_Matrix):
 
     @staticmethod
     def learnt(out: Array, total: Array) -> Flips:
-        """Of each pair of classes how often the second was ruled out: :func:`learn_origin`."""
+        """Of each pair of classes how often the second was ruled out: see `learn_origin`."""
         rates = mean = _smooth(out, total)
         for _ in range(30):  # the mean is of sets that rule out something, and not everything
             rates = mean * Flips(rates)._proper()[:, None] + rates.prod(1, keepdims=True)
