@@ -64,8 +64,8 @@ def resolve(
     'probability' is that by the model and by what was ruled out, 'before' by the model alone. Rows
     that trained the model are named by models of its settings that did not see them.
 
-    Of a labelling project every item is named, by all answers about it. Where gold questions
-    measured how often people err, a class that was ruled out by mistake can still be named.
+    Of a labelling project every item is named, by all answers about it. Where gold questions, or
+    agreement, tell how often people err, a class that was ruled out by mistake can still be named.
     """
     _check_out(out, source.data)
     source.need_sets()
