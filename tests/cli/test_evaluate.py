@@ -136,6 +136,8 @@ def test_one_row_has_no_standard_error() -> None:
     by_label = LabelScores().add(sure, np.array([0])).result()["accuracy"]
     assert by_label == (1, np.inf, pytest.approx(1 / (1 + 1.959964**2)), 1)  # Wilson's
     by_sets = SetScores().add(sure, ro.LabelSets([[0, 1, 0]])).result()["accuracy"]
+    doubted = SetScores().add(sure, ro.evidence(ro.LabelSets([[0, 1, 0]]), 0.1)).result()
+    assert doubted["accuracy"].estimate <= doubted["accuracy"].high  # a share of 1.2 is none
     assert by_sets[:2] == (1, np.inf)
     assert by_sets.low < by_label.low  # which says less
 

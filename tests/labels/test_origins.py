@@ -265,7 +265,31 @@ def test_what_is_learnt_from_classes_is_counted() -> None:
             assert found[y, c] == pytest.approx((out[y, c] + 2 * pooled) / (total[y] + 2), abs=1e-4)
 
 
-@pytest.mark.parametrize("known", [[0], [0, 1, 7], [[0.5, 0.5]], [[-1, 1, 1]] * 3])
+@pytest.mark.parametrize("kind", [Uniform, Transition, Flips])
+def test_rows_that_rule_out_nothing_say_nothing(kind: Any) -> None:
+    """What is learnt, and how a model is judged, is the same with and without them."""
+    random, n = np.random.default_rng(7), 400
+    origin: Any = Uniform(2, E) if kind is Uniform else kind(R if kind is Flips else Q)
+    y = random.integers(K, size=n)
+    sets, asked = origin.draw(y, K, 1), np.arange(0, n, 2)
+    some = sets.excluded
+    some[1::2] = False
+    some = LabelSets(some, K, unlabelled=True)
+    told = np.eye(K)[y] * 0.6 + 0.1
+    for known in (y, told):
+        whole, part = learn_origin(kind, some, known), learn_origin(kind, sets[asked], known[asked])
+        one, two = (found.error if kind is Uniform else found.rates for found in (whole, part))
+        np.testing.assert_allclose(one, two, atol=1e-9)
+    said, alone = (evidence(these, origin=whole) for these in (some, sets[asked]))
+    assert said.judge(y) == pytest.approx(alone.judge(y[asked]), abs=1e-9)
+    assert (said.likelihood[1::2] == 0).all()
+    assert (np.asarray(said.level)[1::2] == 0).all()  # nor of how often sets are wrong
+
+
+@pytest.mark.parametrize(
+    "known",
+    [[0], [0, 1, 7], [[0.5, 0.5]], [[-1, 1, 1]] * 3, ["a", "b", "c"], [[np.inf, 0, 0, 0]] * 3],
+)
 def test_what_is_known_must_be_classes_or_chances(known: Any) -> None:
     with pytest.raises(LabelError, match="give 3 positions, or 3 rows of 4"):
         learn_origin(Flips, table([(0,), (1,), (2,)]), known)

@@ -111,6 +111,13 @@ def test_too_few_answers_are_refused_with_a_way_out() -> None:
         measure_curve(review)
 
 
+def test_gold_questions_without_a_right_answer_leave_nothing_to_plan_by() -> None:
+    """A single right one leaves rates as of guessing possible, which do not count."""
+    with pytest.raises(InputError, match=r"^5 of 10 answers to gold questions were wrong, so"):
+        measure_curve(_review(100, tests=(5, 10)))
+    assert all(math.isfinite(one.error) for one in measure_curve(_review(100, tests=(0, 1))))
+
+
 def _study(ratio: float) -> list[Measured]:
     """Make a study in which a way needs `ratio` questions for what one label teaches."""
 

@@ -130,7 +130,7 @@ class SetScores:
             return Share(np.nan, np.inf, 0.0, 1.0)
         keys, times = zip(*sorted(self._earned.items()), strict=True)
         credit, count = Credit(*np.array(keys).T), np.array(times)
-        found = judge(credit, count).proper if self._judged is None else self._judged
+        found = (self._judged or judge(credit, count)).proper
         weight = credit.weight
         off = weight @ (count * weight * np.square(credit.value - found.estimate))
         error = np.sqrt(off * n / (n - 1)) / (count @ weight) if n > 1 else np.inf

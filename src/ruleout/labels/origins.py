@@ -90,11 +90,14 @@ class Uniform:
         return error.reshape((-1, 1)) if error.ndim < 2 else error
 
     def log_likelihood(self, sets: LabelSets) -> Array:
-        """Return log of 1-e for classes that are possible, and of e (k-s) / s for the others."""
+        """Return log of 1-e for classes that are possible, and of e (k-s) / s for the others.
+
+        Rows that rule out nothing are as likely at any error rate.
+        """
         k, s, e = sets.shape[1], sets.sizes[:, None], self._errors(sets.shape)
         with np.errstate(divide="ignore"):
             wrong = np.log(e * (k - s)) - np.log(np.maximum(s, 1))
-        return np.where(sets.excluded, wrong, np.log1p(-e))
+        return np.where(sets.excluded, wrong, np.log1p(-e) * (s > 0))
 
     def credit(self, sets: LabelSets) -> Credit:
         """As :func:`stay_credit`: a set that is wrong leaves one more wrong class possible.
@@ -166,14 +169,19 @@ class _Matrix:
 
 
 def _linear_credit(sets: LabelSets, mean: Array, covariance: Array) -> Credit:
-    r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0."""
+    r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0.
+
+    Rows that rule out nothing, about which nobody was asked, say nothing.
+    """
     if np.linalg.cond(1 - mean) > 1e6:
         raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
     u = np.linalg.inv(1 - mean)  # [j, c]
     spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
     own = np.diag(spread)
     rest = (spread.sum(0) - own) / (len(mean) - 1)
-    return Credit(sets.candidates @ u, *(np.broadcast_to(one, sets.shape) for one in (own, rest)))
+    says, unsaid = sets.sizes[:, None] > 0, (0, np.inf, np.inf)
+    parts = zip((sets.candidates @ u, own, rest), unsaid, strict=True)
+    return Credit(*(np.where(says, part, other) for part, other in parts))
 
 
 class Flips(_Matrix):
@@ -211,6 +219,7 @@ class Flips(_Matrix):
             never = np.isneginf(chance)
             found += part @ np.where(never, 0, chance).T
             found[(part @ never.T.astype(float)) > 0] = -np.inf
+        found[sets.sizes == 0] = 0
         return found
 
     def _proper(self) -> Array:
@@ -249,10 +258,10 @@ class Transition(_Matrix):
     def log_likelihood(self, sets: LabelSets) -> Array:
         """Return the log of the column of the class that was ruled out."""
         codes = sets.excluded.argmax(1)
-        if (sets.sizes != 1).any():
+        if (sets.sizes > 1).any():
             raise LabelError("a row rules out more than one class", "split it into pairs first")
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.rates.T[codes]))
+            return np.where(sets.sizes[:, None] > 0, np.log(self.rates.T[codes]), 0)
 
     def _moments(self) -> tuple[Array, Array]:
         return self.rates, np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
@@ -281,7 +290,7 @@ def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
         `Transition` (a matrix Q), `Flips`, or `Uniform`, of which the error rate of each class is
         learnt.
     sets
-        What was ruled out.
+        What was ruled out. Rows that rule out nothing do not count.
     known
         ``[n]``: the position of each row's class, or -1; or ``[n, k]``: how likely each class is
         before the set is heard, as a model says that did not see the row. By EM what is likely
@@ -293,11 +302,13 @@ def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
     >>> learn_origin(Transition, sets, [0, 1, 2] * 500).rates.round(1).tolist()
     [[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]]
     """
-    (n, k), told = sets.shape, to_array(known, "known").astype(float)
+    (n, k), told = sets.shape, to_array(known, "known")
     if told.shape == (n,) and n and np.isin(told, np.arange(-1, k)).all():
         told = np.eye(k + 1)[told.astype(int)][:, :k]
-    if told.shape != (n, k) or not (told >= 0).all():
+    numbers = told.shape == (n, k) and told.dtype.kind in "biuf"
+    if not numbers or not ((told >= 0) & (told < np.inf)).all():
         raise LabelError(f"known is {brief(known)}", f"give {n} positions, or {n} rows of {k}")
+    told = np.where(sets.sizes[:, None] > 0, told, 0.0)
     sure = bool(np.isin(told, (0, 1)).all())
     chance, out = told, sets.excluded.astype(float)
     for _ in range(1 if sure else 100):

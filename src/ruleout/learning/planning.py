@@ -174,6 +174,7 @@ GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "weight_decay": [1e-5, 1e-3]}
 
 DRAWS = 40  # of items, for each error rate that may be true
 RATES = 15  # of those
+_GUESSED = 0.5  # answers that are wrong so often say nothing
 #: How much accuracy varies with the rows that taught: this many times the standard error of a share
 #: of as many items. Simulations of projects with 50 to 200 questions found 0.7 to 1.7.
 TAUGHT = 1.3
@@ -210,6 +211,12 @@ def measure_curve(
         table = replace(table, x=scaling(table.x))  # as fit does
     rates = rng.beta(wrong + 0.5, tests - wrong + 0.5, RATES) if tests else np.zeros(1)
     rate = (wrong + 0.5) / (tests + 1) if tests else 0.0
+    rates = rates[rates < _GUESSED]
+    if rate >= _GUESSED or not len(rates):
+        raise InputError(
+            f"{wrong} of {tests} answers to gold questions were wrong, so that nothing follows",
+            "see on the team page who may be guessing, or leave the project out",
+        )
     cases = [_evidence(known, place, one) for one in (rate, *rates)]
     how = {"model": model, "approach": "likelihood" if tests else "log"}
     times = rng.poisson(1.0, (DRAWS, len(order)))
