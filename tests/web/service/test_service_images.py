@@ -44,6 +44,16 @@ def test_links_are_followed_inside_the_folder_alone(make_site: MakeSite, tmp_pat
     assert found == [404, 200, 404, 404]
 
 
+def test_images_are_served_where_files_open_otherwise(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, lead = lead_of(make_site, "real.png")
+    (site.images / "real.png").write_bytes(PNG)
+    monkeypatch.delattr(os, "O_NOFOLLOW")  # as on Windows
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    assert lead.get("/items/1").content == PNG
+
+
 def test_pipes_and_folders_are_no_images(make_site: MakeSite) -> None:
     site, lead = lead_of(make_site, "pipe.png", "folder.png")
     os.mkfifo(site.images / "pipe.png")

@@ -106,7 +106,8 @@ def _opened(root: Path | None, item: Item) -> BufferedReader:
         path = (root / item.path).resolve(strict=True)
         if not path.is_relative_to(root):
             raise _absent()
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        number = os.open(path, flags | getattr(os, "O_BINARY", 0))  # Windows has this one alone
         if not stat.S_ISREG(os.fstat(number).st_mode):
             os.close(number)
             raise _absent()
