@@ -295,6 +295,13 @@ def test_what_is_known_must_be_classes_or_chances(known: Any) -> None:
         learn_origin(Flips, table([(0,), (1,), (2,)]), known)
 
 
+@pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+def test_rates_that_never_make_a_set_are_refused(row: list[float]) -> None:
+    """Drawing would look for one without end."""
+    with pytest.raises(LabelError, match="rules out nothing, or everything; give rates"):
+        Flips([[0.0, 0.5, 0.5], row, [0.5, 0.5, 0.0]])
+
+
 def test_evidence_of_an_origin() -> None:
     """A matrix in the place of error rates: its likelihood teaches, its credit judges."""
     random = np.random.default_rng(6)

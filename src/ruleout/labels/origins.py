@@ -190,6 +190,12 @@ class Flips(_Matrix):
     The diagonal is how often the true class is ruled out by mistake.
     """
 
+    def __init__(self, rates: Any) -> None:
+        super().__init__(rates)
+        if (self._proper() < 1e-9).any():
+            problem = "a row of the rates rules out nothing, or everything"
+            raise LabelError(problem, "give rates of which some are above 0 and some below 1")
+
     @staticmethod
     def learnt(out: Array, total: Array) -> Flips:
         """Of each pair of classes how often the second was ruled out: see `learn_origin`."""
