@@ -76,8 +76,8 @@ def test_unsent_answers_survive_a_server_that_stops_and_a_reload(
     site.stop()
     items = _answer(page, "yn")
     _unsent(page, "2 answers not sent yet.")
+    page.route("**/api/answer", lambda route: route.abort())  # before it can send one again
     site.start()
-    page.route("**/api/answer", lambda route: route.abort())
     page.reload()
     _unsent(page, "2 answers not sent yet.")
     page.unroute("**/api/answer")
