@@ -23,7 +23,7 @@ def render(report: parts.Report) -> str:
 
     A policy inside the page forbids every request and every script but its own.
 
-    >>> page = render(Report("Digits", ["LOG wins."]))
+    >>> page = render(parts.Report("Digits", ["LOG wins."]))
     >>> "LOG wins." in page, "http://" in page, "https://" in page
     (True, False, False)
     """
@@ -45,7 +45,7 @@ def write(report: parts.Report, path: str | Path) -> Path:
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write(Report("Digits"), f"{folder}/report.html").name
+    ...     write(parts.Report("Digits"), f"{folder}/report.html").name
     'report.html'
     """
     return write_text(path, render(report))
