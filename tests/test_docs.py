@@ -6,6 +6,8 @@ import json
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,18 @@ def test_command_reference_is_up_to_date() -> None:
     """`python docs/commands.py` writes it."""
     page = (ROOT / "docs" / "cli.md").read_text()
     assert page == _script("commands")["renewed"](page)
+
+
+@pytest.mark.slow
+def test_the_roads_are_as_the_page_says() -> None:
+    """`python docs/roads.py` walks them."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "roads.py"], capture_output=True, text=True, check=True
+    )
+    page = (ROOT / "docs" / "house.md").read_text()
+    for road in done.stdout.strip().split("\n\nOne"):
+        files = [line.removeprefix("- ") for line in road.splitlines() if line.startswith("- ")]
+        assert f"passes {len(files)} files: {', '.join(files)}." in page
 
 
 def test_the_map_of_the_house_is_up_to_date() -> None:
