@@ -163,7 +163,7 @@ def test_true_labels_reject_sets_that_are_wrong() -> None:
     assert found.numbers["why"] == ["true class"]
     expecting = inspect(ro.LabelSets(mask), labels=y).assumption(mistakes=True)
     assert expecting.level == "fine"
-    assert "and that as many are wrong as was said." in expecting.message
+    assert "and that as many are wrong as the error rates say." in expecting.message
 
 
 def test_copies_of_rows_tell_nothing_more() -> None:

@@ -302,6 +302,14 @@ def test_rates_that_never_make_a_set_are_refused(row: list[float]) -> None:
         Flips([[0.0, 0.5, 0.5], row, [0.5, 0.5, 0.0]])
 
 
+@pytest.mark.parametrize(
+    "more", [{"error": 0.1}, {"error": (0, 30)}, {"items": [0, 0], "people": [0, 1]}]
+)
+def test_an_origin_has_its_own_error_rates(more: Any) -> None:
+    with pytest.raises(LabelError, match="leave error and people out"):
+        evidence(table([(0,), (1,)]), origin=Transition(Q), **more)
+
+
 def test_evidence_of_an_origin() -> None:
     """A matrix in the place of error rates: its likelihood teaches, its credit judges."""
     random = np.random.default_rng(6)

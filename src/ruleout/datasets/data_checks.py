@@ -129,7 +129,7 @@ class Findings:
 
         Level ``warning``: there is no such accuracy, since a test rejects that sets are drawn at
         random, or true labels show that some are wrong. ``note``: too little can be tested. With
-        `mistakes` the estimate expects wrong sets, at a rate that was given.
+        `mistakes` the estimate expects wrong sets, at rates that were given or learnt.
         """
         names = _TESTS - {"true class"} if mistakes else _TESTS
         tests = [one for one in self.items if one.name in names and "p" in one.numbers]
@@ -145,7 +145,11 @@ class Findings:
             least = min(p.values(), default=1.0)
             tested = f"which {len(p)} tests do not reject (smallest p = {least:.3f})"
             shown = "true labels confirm" if "true class" in self else "only true labels can show"
-            right = "as many are wrong as was said" if mistakes else f"none is wrong, which {shown}"
+            right = (
+                "as many are wrong as the error rates say"
+                if mistakes
+                else f"none is wrong, which {shown}"
+            )
             message = (
                 "An accuracy estimated from sets assumes that they are drawn at random, "
                 f"{tested if level == 'fine' else 'which cannot be tested here'}, and that {right}."

@@ -86,7 +86,8 @@ class Uniform:
         fits = error.shape in ((), shape[:1], (1, shape[1]))
         if not fits or not ((error >= 0) & (error < 1)).all():
             told = brief(error.tolist())
-            raise LabelError(f"the error rate is {told}", "give a rate from 0 to below 1")
+            say = "give a rate from 0 to below 1, one for each row, or [1, k] of the classes"
+            raise LabelError(f"the error rate is {told}", say)
         return error.reshape((-1, 1)) if error.ndim < 2 else error
 
     def log_likelihood(self, sets: LabelSets) -> Array:
@@ -361,7 +362,8 @@ def judge(
 
     `times`, ``[n]``, is how often each row occurs. Where rows come in `groups` (numbers, ``[n]``),
     the variance is multiplied by how much more sums over groups vary than rows alone would.
-    `spread` is a standard error that comes on top; `most` is the square of 1.96.
+    `spread` is a standard error that comes on top; `most` is how many errors, squared, an
+    accuracy may be off.
     """
     value, right, wrong = credit
     if not len(value):
@@ -489,9 +491,9 @@ class Evidence:
         `shift` is added to the estimate first; `spread` is a standard error that comes on top. An
         error rate that gold questions measured may be another: the interval holds every accuracy
         that is within 1.96 standard errors at some rate, squares of the distances of the accuracy
-        and of the rate added up (a profile of the likelihood over the rate). True labels, if there
-        are enough, correct what sets say, however these came about: see :func:`judge_with_labels`.
-        None where a rate that cannot be excluded would leave nothing to be learnt from the sets.
+        and of the rate added up (a profile over the rate). True labels, if there are enough,
+        correct what sets say, however these came about: see :func:`judge_with_labels`. None where
+        a rate that cannot be excluded would leave nothing to be learnt from the sets.
         """
         if self.truth is not None and self.unaided is not None and self.corrected:
             value, right, _ = self.unaided.of(predicted)
@@ -547,7 +549,7 @@ def evidence(
         of all rows say: it then does not matter how sets came about.
     origin
         How sets came about where that is known, or learnt (:func:`learn_origin`): a matrix, say.
-        There is then no other error rate.
+        It has its own error rates, so neither `error` nor `people` is given then.
 
     Examples
     --------
@@ -555,6 +557,8 @@ def evidence(
     >>> evidence(sets, error=0.1, items=[0, 0]).likelihood.round(2)
     array([[ 0.  , -2.89,  0.  ]])
     """
+    if origin is not None and (people is not None or np.any(error)):
+        raise LabelError("an origin has its own error rates", "leave error and people out")
     gold = None
     if isinstance(error, tuple):
         gold = _gold(error)
