@@ -3,7 +3,8 @@
 python docs/roads.py      # prints both lists, in the order in which the files are reached
 
 A file counts where one of its functions runs on the way, not what only runs while modules are
-imported.
+imported. The row's road ends when the model folder is saved: the tests of what an accuracy assumes
+(`datasets/data_checks.py`), which `fit` runs after that, lie on the road of ``ruleout check``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SRC = Path(__file__).parents[1] / "src" / "ruleout"
 
 
 _walked: dict[str, None] | None = None  # while counting: the files, in the order they were reached
+_end = ""  # the function in which the road ends
 
 
 def _note(frame: FrameType, event: str, _: Any) -> None:
@@ -30,14 +32,19 @@ def _note(frame: FrameType, event: str, _: Any) -> None:
         file = Path(code.co_filename)
         if file.is_relative_to(SRC) and code.co_name != "__getattr__":  # which imports late
             _walked.setdefault(file.relative_to(SRC).as_posix())
+    elif event == "return" and code.co_qualname == _end:
+        sys.setprofile(None)
 
 
 @contextmanager
-def walked() -> Iterator[list[str]]:
-    """Collect the files whose functions run, in any thread that began after this script did."""
-    global _walked
+def walked(end: str = "") -> Iterator[list[str]]:
+    """Collect the files whose functions run, in any thread that began after this script did.
+
+    Where the function named `end` returns, the road ends.
+    """
+    global _walked, _end
     files: list[str] = []
-    _walked = {}
+    _walked, _end = {}, end
     sys.setprofile(_note)
     try:
         yield files
@@ -63,7 +70,7 @@ def row_of_a_csv(folder: Path) -> list[str]:
     words += ["--classes", ",".join(names), "--epochs", "2"]
     CliRunner().invoke(app, words)  # once without counting: registries fill, modules load
     (folder / "model").rename(folder / "before")
-    with walked() as files:
+    with walked("RuleOutClassifier.save") as files:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     return files

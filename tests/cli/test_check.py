@@ -189,7 +189,7 @@ def test_findings_are_the_same_whatever_is_read_at_a_time(
         monkeypatch.setattr("ruleout.datasets.data_checks._ROWS", 20_000 if kept > 1000 else 70)
         said = set()
         for batch in (1, 7, 1 << 22):
-            monkeypatch.setattr("ruleout.labels.bits._CELLS", 4 * batch)
+            monkeypatch.setattr("ruleout.labels.sets._CELLS", 4 * batch)
             monkeypatch.setattr("ruleout.datasets.tables._ROWS", batch)
             options = ["--excluded", "not", "--label", "is", "--features", features, "--json"]
             result = run(app, [str(file), *options])

@@ -195,7 +195,7 @@ def test_the_first_rows_are_tested_whatever_is_read_at_a_time(
     words = ("evaluate", model, data, "--excluded", "not", "--label", "is")
     whole = run(*words).stdout
     monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
-    monkeypatch.setattr("ruleout.labels.bits._CELLS", 1)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 1)
     assert run(*words).stdout == whole
     monkeypatch.setattr(command, "_TESTED", 200)
     assert run(*words).stdout != whole

@@ -118,7 +118,7 @@ def test_answers_are_the_same_bytes_whatever_is_read_at_a_time(
     frame = pd.read_csv(data)[:41]
     frame.to_parquet(file) if suffix == ".parquet" else frame.to_csv(file, index=False)
     monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
-    monkeypatch.setattr("ruleout.labels.bits._CELLS", 64)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 64)
     said: dict[str, set[Any]] = {}
     for text, rows in ((50, 1), (2000, 7), (1 << 24, 1 << 16)):
         monkeypatch.setattr("ruleout.labels.files._TEXT", text)
@@ -155,7 +155,7 @@ def test_nothing_is_left_where_a_later_batch_is_bad(
     *lines, last = data.read_text().splitlines()
     (tmp_path / "data.csv").write_text("\n".join([*lines, f"x{last}"]))
     monkeypatch.setattr("ruleout.datasets.tables._ROWS", 64)
-    monkeypatch.setattr("ruleout.labels.bits._CELLS", 64)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 64)
     result = run("predict", model, tmp_path / "data.csv", "--out", tmp_path / "out.csv")
     assert result.exit_code == 1
     assert f"{tmp_path}/data.csv, line 201, column 'p0': 'x" in result.stderr

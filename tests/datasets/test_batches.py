@@ -26,7 +26,7 @@ def sized(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(files, "_TEXT", text)
     monkeypatch.setattr(files, "_BATCH", rows)
     monkeypatch.setattr("ruleout.datasets.tables._ROWS", 4)
-    monkeypatch.setattr("ruleout.labels.bits._CELLS", 1)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 1)
 
 
 def same(file: Path, **options: Any) -> list[Table]:

@@ -20,13 +20,12 @@ from ruleout.datasets.data_checks import (
     Counts,
     count_by_size,
     count_by_truth,
-    equal_groups,
     given_truth,
     marginals,
     pairs,
-    row_hashes,
     same,
 )
+from ruleout.datasets.tables import equal_groups, row_hashes
 from ruleout.labels import Law
 
 

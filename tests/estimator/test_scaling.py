@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from torch import nn
 
 import ruleout as ro
-from ruleout.datasets.scaling import Scaling
+from ruleout.datasets.tables import Scaling
 from ruleout.estimator import RuleOutClassifier, load
 
 SIZES = np.float32(10.0) ** np.arange(-4, 4)  # of the columns

@@ -160,7 +160,7 @@ def _tell_repeats(table: Table) -> None:
 
 def scaling(table: Table, asked: bool | None) -> bool:
     """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
-    from ruleout.datasets.scaling import Scaling
+    from ruleout.datasets.tables import Scaling
 
     problem = Scaling.of(table.x).problem(table.features) if table.features else None
     if problem is not None:

@@ -18,7 +18,7 @@ from ruleout.comparison import significance as tests
 from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
 from ruleout.comparison.judging import Judging, look, plan
 from ruleout.comparison.significance import mean_and_error
-from ruleout.datasets.scaling import Scaling
+from ruleout.datasets.tables import Scaling
 from ruleout.labels import LabelSets
 from ruleout.labels.errors import brief
 from ruleout.methods import PAPER, Approach

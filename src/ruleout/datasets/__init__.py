@@ -8,9 +8,10 @@ is in it.
 
 from ruleout.datasets.data_checks import Finding, Findings, inspect
 from ruleout.datasets.data_files import data_root
-from ruleout.datasets.dataset import DataError, Dataset
+from ruleout.datasets.dataset import Dataset
 from ruleout.datasets.registry import Stock, fetch, load, names, register, survey
 from ruleout.datasets.tables import Table, draw_table, read_batches, read_table
+from ruleout.labels.errors import DataError
 
 __all__ = ["DataError", "Dataset", "data_root", "fetch", "load", "names", "register", "survey"]
 __all__ += ["Finding", "Findings", "Stock", "Table", "draw_table", "inspect"]

@@ -42,23 +42,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from math import erfc, prod, sqrt
+from math import erfc, sqrt
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.dataset import DataError
-from ruleout.datasets.scaling import Scaling
-from ruleout.labels import bits
+from ruleout.datasets.tables import Scaling, equal_groups, row_hashes
 from ruleout.labels.chisquare import EXPECTED, Test, pearson
 from ruleout.labels.classes import ClassName, encode, look_alikes
-from ruleout.labels.errors import brief
+from ruleout.labels.errors import DataError, brief
 from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.origins import Uniform
 from ruleout.labels.row_files import lines_of
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.sets import LabelSets, chunks, count, unpack, width
 
 Level = Literal["fine", "note", "warning"]
 Vector = NDArray[np.float64]
@@ -77,7 +75,6 @@ _PARTS, _STEPS = 4, 60  # of the rows, and of learning from each
 _NAMED = 5  # rows that a message names
 _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
 _BYTES = 1 << 28  # kept of rows that must lie side by side; of more rows a part is
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
 
 
 @dataclass(frozen=True)
@@ -216,7 +213,7 @@ class Inspection:
     """
 
     def __init__(self, classes: tuple[ClassName, ...]) -> None:
-        k, most = len(classes), _BYTES // (16 + bits.width(len(classes)))
+        k, most = len(classes), _BYTES // (16 + width(len(classes)))
         self.classes, self._sizes = classes, np.zeros(k, np.intp)
         self._rng, self._equal = np.random.default_rng(0), _Kept(most)
         self._some = _Kept(min(most, int(_WORK / k**2)) if k <= MANY else most)
@@ -281,7 +278,7 @@ class Inspection:
             _, x, packed = seen.some.columns()
             _, once = np.unique(row_hashes(np.hstack([x, packed])), return_index=True)
             once.sort()  # copies of a row tell nothing more
-            found += _meaning(x[once], bits.unpack(packed[once], len(self.classes)), self._sizes)
+            found += _meaning(x[once], unpack(packed[once], len(self.classes)), self._sizes)
             found += _constant(seen, n, features)
             names = [features[place] for place in seen.columns] if features else []
             if names and (problem := Scaling.of(x).problem(names)):
@@ -338,7 +335,7 @@ class _Features:
         self.some = _Kept(_ROWS)  # to learn from
 
     def add(self, x: NDArray[np.float32], sets: LabelSets, keys: NDArray[np.uint32]) -> None:
-        for piece in bits.chunks(*x.shape):
+        for piece in chunks(*x.shape):
             self.low = np.minimum(self.low, x[piece].min(0))
             self.high = np.maximum(self.high, x[piece].max(0))
             here = np.flatnonzero(self.counting)
@@ -684,7 +681,7 @@ def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:
     message = f"{many} rows have the same features as an earlier row."
     yield Finding("note", "equal rows", message, {"rows": round(extra / part)})
     joined = np.bitwise_or.reduceat(packed[order], starts, axis=0)
-    bad = np.flatnonzero(bits.count(joined) == k)
+    bad = np.flatnonzero(count(joined) == k)
     if len(bad):
         first = bad[np.argmin(rows[order[starts[bad]]])]
         group = rows[order[starts[first] : [*starts, len(order)][first + 1]]].tolist()
@@ -694,40 +691,6 @@ def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:
         )
         numbers = {"groups": len(bad), "first": group[:9]}
         yield Finding("warning", "contradictions", message, numbers)
-
-
-def row_hashes(x: Any) -> NDArray[np.uint64]:
-    """Return a number of 64 bits for each row: equal rows have the same, others hardly ever.
-
-    `x` is an array, or a CSR matrix, which has the hashes of the same rows in an array.
-    """
-    n, d, kind = x.shape[0], prod(x.shape[1:]), np.dtype("f4" if x.dtype == np.float32 else "f8")
-    wide = (d, kind.itemsize // 4)
-    factors = np.random.default_rng(0).integers(1 << 63, size=wide, dtype=np.uint64) * 2 + 1
-
-    def summed(values: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        words = (np.ascontiguousarray(values, kind) + kind.type(0)).view(np.uint32)  # -0 becomes 0
-        mixed = words * factors
-        mixed = (mixed ^ mixed >> np.uint64(32)) * _MIX  # of 0 it is 0
-        return np.asarray(mixed.sum(1, dtype=np.uint64))
-
-    if hasattr(x, "indptr"):
-        each = summed(x.data[:, None], factors[x.indices])
-        ends = np.append(np.uint64(0), np.cumsum(each, dtype=np.uint64))
-        return np.asarray(np.diff(ends[x.indptr]))
-    codes = np.empty(n, np.uint64)
-    for piece in bits.chunks(n, d):
-        codes[piece] = summed(x[piece].reshape(piece.stop - piece.start, d), factors.ravel())
-    return codes
-
-
-def equal_groups(codes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that share a code, group by group, and where each group starts."""
-    order = np.argsort(codes, kind="stable")
-    codes = codes[order]
-    follows = np.append(False, codes[1:] == codes[:-1])[: len(codes)]
-    member = follows | np.append(follows[1:], False)[: len(codes)]
-    return order[member], np.flatnonzero(~follows[member])
 
 
 # ---------------------------------------------------------------------- what sets alone can say
@@ -753,8 +716,8 @@ def count_by_size(sets: LabelSets, *, pairs: bool = False) -> Iterator[Counts]:
         if size == 0:
             continue
         each, joint = np.zeros(k), np.zeros((k, k)) if pairs else None
-        for piece in bits.chunks(len(rows), k):
-            mask = bits.unpack(sets.packed[rows[piece]], k)
+        for piece in chunks(len(rows), k):
+            mask = unpack(sets.packed[rows[piece]], k)
             each += mask.sum(0)
             if joint is not None:  # float32 holds counts of a block exactly
                 numbers = mask.astype(np.float32)
@@ -770,8 +733,8 @@ def count_by_truth(sets: LabelSets, truth: NDArray[np.intp]) -> Matrix:
     """
     k, sizes = len(sets.classes), sets.sizes
     table = np.zeros(k * k)
-    for piece in bits.chunks(len(sets), k):
-        row, code = np.nonzero(bits.unpack(sets.packed[piece], k))
+    for piece in chunks(len(sets), k):
+        row, code = np.nonzero(unpack(sets.packed[piece], k))
         table += np.bincount(truth[piece][row] * k + code, minlength=k * k)
     sums = [np.bincount(truth, sizes**power, k) for power in (0, 1, 2)]
     return np.concatenate([table.reshape(k, k), sums])

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TypeVar
 
-from ruleout.datasets.dataset import DataError
 from ruleout.labels.atomic import atomic_write
+from ruleout.labels.errors import DataError
 
 T = TypeVar("T")
 

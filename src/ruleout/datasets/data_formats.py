@@ -29,10 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.data_files import DataFile
-from ruleout.datasets.dataset import DataError, Dataset, reporting
+from ruleout.datasets.dataset import Dataset
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
-from ruleout.labels.errors import brief
+from ruleout.labels.errors import DataError, brief
+from ruleout.labels.row_files import reporting
 
 Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
 

@@ -1,17 +1,11 @@
-"""What every loader returns, and how errors name its file."""
+"""What every loader returns."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels.classes import ClassName
-from ruleout.labels.errors import InputError
-from ruleout.labels.row_files import naming
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -48,27 +42,3 @@ class Dataset:
         test = "no test rows" if self.y_test is None else f"{len(self.y_test)} test rows"
         rows = f"{len(self.y_train)} rows of shape {self.shape}"
         return f"Dataset({self.name!r}, {rows}, {len(self.classes)} classes, {test})"
-
-
-class DataError(InputError):
-    """A data file that cannot be used; by default the remedy is to fetch it again.
-
-    >>> str(DataError("the file is empty", file="a.gz"))
-    'a.gz: the file is empty; delete it and load again'
-    """
-
-    def __init__(
-        self, problem: str, remedy: str = "delete it and load again", **where: Any
-    ) -> None:
-        super().__init__(problem, remedy, **where)
-
-
-@contextmanager
-def reporting(path: Path) -> Iterator[None]:
-    """Name the file in errors, and put what the system says into a sentence."""
-    try:
-        with naming(path):
-            yield
-    except OSError as error:
-        problem = f"the file cannot be read ({error.strerror or error})"
-        raise DataError(problem, "check its permissions", file=path) from None

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.dataset import DataError
 from ruleout.datasets.tables import FILE, FOLDER, WEIGHT, Request, Table, columns_of, labelled
-from ruleout.labels.errors import brief
+from ruleout.labels.errors import DataError, brief
 from ruleout.labels.row_files import check_memory, find_column, naming
 
 if TYPE_CHECKING:

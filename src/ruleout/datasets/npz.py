@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets import tables
-from ruleout.datasets.dataset import DataError
 from ruleout.datasets.tables import Request, Table, row_names
-from ruleout.labels import bits
 from ruleout.labels.classes import ClassName, class_names, encode
+from ruleout.labels.errors import DataError
 from ruleout.labels.files import npz_array, npz_file, npz_names, npz_sets, settle
 from ruleout.labels.row_files import check_memory, find_column
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.sets import LabelSets, chunks
 
 _CHANNELS = (1, 3, 4)
 _MOST = np.finfo(np.float32).max
@@ -143,7 +142,7 @@ def _images(raw: NDArray[Any], ask: Request) -> dict[str, Any]:
 def _floats(raw: NDArray[Any], features: list[str] | None) -> NDArray[np.float32]:
     """Convert rows a few MiB at a time, and refuse what is not finite as float32."""
     x = np.empty(raw.shape, np.float32)
-    for piece in bits.chunks(*raw.shape):
+    for piece in chunks(*raw.shape):
         block = raw[piece]
         if raw.dtype.kind == "f":
             good = np.abs(block) <= _MOST

@@ -16,9 +16,9 @@ import numpy as np
 
 from ruleout.datasets.data_files import DataFile, data_root
 from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
-from ruleout.datasets.dataset import DataError, Dataset
-from ruleout.labels.classes import ClassName, encode
-from ruleout.labels.errors import brief, find_name
+from ruleout.datasets.dataset import Dataset
+from ruleout.labels.classes import ClassName, encode, find_name
+from ruleout.labels.errors import DataError, brief
 
 
 def names() -> list[str]:

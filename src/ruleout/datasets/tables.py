@@ -1,7 +1,9 @@
 """A user's own data: CSV, TSV, Parquet, JSONL, NPZ, or a folder of images, by suffix.
 
 In a table file one column holds what was ruled out, as class names separated by ``|`` or as lists;
-every other column of numbers is a feature. pyarrow and Pillow are loaded when a file asks for them.
+every other column of numbers is a feature. Columns of very different sizes (:class:`Scaling`) and
+equal rows (:func:`row_hashes`) are found here, too. pyarrow and Pillow are loaded when a file asks
+for them.
 """
 
 from __future__ import annotations
@@ -18,21 +20,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.dataset import DataError, reporting
 from ruleout.datasets.text_columns import add_words
-from ruleout.labels import bits, row_files
+from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
-from ruleout.labels.errors import InputError, LabelError, brief, nearest
+from ruleout.labels.errors import DataError, InputError, LabelError, brief, nearest
 from ruleout.labels.laws import Law, Seed, draw
 from ruleout.labels.origins import Evidence, evidence
-from ruleout.labels.row_files import COLUMN, names_in
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.row_files import COLUMN, names_in, reporting
+from ruleout.labels.sets import LabelSets, chunk_rows, chunks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,8 @@ WEIGHT = "weight"  # the column of a label file that says how likely each row is
 _MOST = float(np.finfo(np.float32).max)
 _EXACT = 2**24  # float32 holds every whole number up to here
 _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
+_APART = 100  # times as large, from where on raw columns lose
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -140,8 +143,6 @@ class Table:
 
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the first row about each item, and about which item each row is."""
-        from ruleout.datasets.data_checks import row_hashes
-
         if self.items is None and not self.x.size:
             raise DataError("without features, nothing says what answers are about", "name --item")
         names = row_hashes(self.x) if self.items is None else self.items
@@ -525,7 +526,7 @@ class _Reader:
         for part in self._parts():
             held.append(part)
             wide = max(self._wide or 1, part.x.shape[1])
-            rows = _ROWS * max(1, min(16, bits.chunk_rows(wide) // _ROWS))
+            rows = _ROWS * max(1, min(16, chunk_rows(wide) // _ROWS))
             if self._wide is not None and sum(map(len, held)) > rows:
                 whole = _joined(held)
                 cut = (len(whole) - 1) // rows * rows
@@ -912,3 +913,84 @@ def _of_columns(path: Path, ask: Request, raw: bool) -> tuple[Table, pa.Table]:
     empty = np.empty((found.rows, 0), np.float32)
     table = Table(x=empty, shape=(0,), features=(), source=file, sha256="", **told)
     return table, found.features.append_column(str(ask.label), pa.array(table.labels)).select(order)
+
+
+class Scaling(NamedTuple):
+    """What brings columns together: less their mean, over their spread, ``[d]`` each.
+
+    The spread is the standard deviation; a constant column is not divided. A column that is zero
+    in most rows, as a word is, or in a sparse matrix, keeps its zeros: it is divided by the root
+    mean square of its other values.
+    """
+
+    mean: NDArray[np.float32]
+    spread: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, x: Any) -> Self:
+        """Look at rows ``[n, ...]``: an array, or a CSR matrix."""
+        n, sparse = x.shape[0], hasattr(x, "indptr")
+        if sparse:
+            counted = (x.data != 0, x.data, x.data**2.0)
+            filled, total, squares = (np.bincount(x.indices, v, x.shape[1]) for v in counted)
+        else:
+            flat = x.reshape(n, -1)
+            filled, total = np.count_nonzero(flat, 0), flat.sum(0, dtype=np.float64)
+            squares = np.einsum("nd,nd->d", flat, flat, dtype=np.float64)
+        size, keeps = np.sqrt(squares / np.maximum(filled, 1)), (2 * filled < n) | sparse
+        mean = np.where(keeps, 0, total / n)
+        spread = np.where(keeps, size, np.sqrt(np.maximum(squares / n - mean**2, 0)))
+        return cls(mean.astype("f"), np.where(spread > 1e-7 * size, spread, 1).astype("f"))
+
+    def __call__(self, x: Any) -> Any:
+        """Return rows scaled."""
+        if hasattr(x, "indptr"):
+            return type(x)((x.data / self.spread[x.indices], x.indices, x.indptr), x.shape)
+        return ((x.reshape(len(x), -1) - self.mean) / self.spread).reshape(x.shape)
+
+    def problem(self, features: Sequence[str]) -> str | None:
+        """Say that columns are too far apart, or from 1, naming the worst; None: they are not."""
+        size = np.hypot(self.mean, self.spread)
+        large, small = int(size.argmax()), int(self.spread.argmin())
+        if not max(size[large], 1) > _APART * min(self.spread[small], 1):
+            return None
+        most, least = (float(f"{one:.2g}") for one in (size[large], self.spread[small]))
+        return (
+            f"Columns differ in size, from each other or from 1: {brief(features[large])} holds "
+            f"values of about {most:g}, and {brief(features[small])} varies by about {least:g}"
+        )
+
+
+def row_hashes(x: Any) -> NDArray[np.uint64]:
+    """Return a number of 64 bits for each row: equal rows have the same, others hardly ever.
+
+    `x` is an array, or a CSR matrix, which has the hashes of the same rows in an array.
+    """
+    n, d = x.shape[0], math.prod(x.shape[1:])
+    kind = np.dtype("f4" if x.dtype == np.float32 else "f8")
+    wide = (d, kind.itemsize // 4)
+    factors = np.random.default_rng(0).integers(1 << 63, size=wide, dtype=np.uint64) * 2 + 1
+
+    def summed(values: NDArray[Any], factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        words = (np.ascontiguousarray(values, kind) + kind.type(0)).view(np.uint32)  # -0 becomes 0
+        mixed = words * factors
+        mixed = (mixed ^ mixed >> np.uint64(32)) * _MIX  # of 0 it is 0
+        return np.asarray(mixed.sum(1, dtype=np.uint64))
+
+    if hasattr(x, "indptr"):
+        each = summed(x.data[:, None], factors[x.indices])
+        ends = np.append(np.uint64(0), np.cumsum(each, dtype=np.uint64))
+        return np.asarray(np.diff(ends[x.indptr]))
+    codes = np.empty(n, np.uint64)
+    for piece in chunks(n, d):
+        codes[piece] = summed(x[piece].reshape(piece.stop - piece.start, d), factors.ravel())
+    return codes
+
+
+def equal_groups(codes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows that share a code, group by group, and where each group starts."""
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    follows = np.append(False, codes[1:] == codes[:-1])[: len(codes)]
+    member = follows | np.append(follows[1:], False)[: len(codes)]
+    return order[member], np.flatnonzero(~follows[member])

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.dataset import DataError
-from ruleout.labels.bits import chunks
 from ruleout.labels.classes import is_missing, plain
-from ruleout.labels.errors import brief
+from ruleout.labels.errors import DataError, brief
 from ruleout.labels.row_files import check_memory
+from ruleout.labels.sets import chunks
 
 _WORDS = 2000  # of a column, the most frequent; each is a column of numbers
 

@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from ruleout.datasets.scaling import Scaling
+from ruleout.datasets.tables import Scaling
 from ruleout.estimator.inputs import (
     TrainingData,
     check_finite,

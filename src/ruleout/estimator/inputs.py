@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from ruleout.datasets.scaling import Scaling
-from ruleout.datasets.tables import Request
+from ruleout.datasets.tables import Request, Scaling
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import is_missing, plain, shown, unknown

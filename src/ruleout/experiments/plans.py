@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from ruleout.datasets import names as dataset_names
 from ruleout.experiments.specs import Spec
 from ruleout.experiments.specs import protocol as find_protocol
-from ruleout.labels.errors import brief, find_name, nearest
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import brief, nearest
 from ruleout.labels.laws import size_law
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names

@@ -9,7 +9,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from ruleout.labels.errors import InputError, brief, find_name
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import InputError, brief
 
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")

@@ -1,9 +1,9 @@
-"""Class names: what they may be, and how a label finds its position among them."""
+"""Names of classes and of all that is registered: what they may be, and how one is found."""
 
 import numbers
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ruleout.labels.errors import LabelError, brief, nearest
 
 ClassName: TypeAlias = str | int
 Classes: TypeAlias = int | Sequence[ClassName] | NDArray[Any]
+T = TypeVar("T")
 
 _MISSING = ("na", "n/a", "nan", "none", "null", "<na>", "nat")  # what programs write for unknown
 _KINDS: dict[type, str] = {str: "text", int: "whole numbers", float: "numbers"}
@@ -137,6 +138,21 @@ def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> Labe
         own, its = (_KINDS.get(type(one), type(one).__name__) for one in (classes[0], label))
         remedy = f"the classes are {own}, and {where.get('column', 'this')} holds {its}: give {own}"
     return LabelError(f"unknown class {text}", remedy, **where)
+
+
+def unknown_name(what: str, name: object, known: Iterable[object], many: str = "") -> ValueError:
+    """Return the error of a name that is not known: with the nearest name, or with all of them."""
+    names = [str(one) for one in known]
+    say = f"the {many or f'{what}s'} are {', '.join(names)}"
+    return ValueError(f"unknown {what} {brief(name)}; {nearest(name, names, say)}")
+
+
+def find_name(what: str, name: Any, table: Mapping[str, T], many: str = "") -> T:
+    """Return the entry of that name; raise :func:`unknown_name` where there is none."""
+    try:
+        return table[name]
+    except (KeyError, TypeError):  # what is no name may not be hashable
+        raise unknown_name(what, name, table, many) from None
 
 
 def encode(labels: Any, classes: tuple[ClassName, ...], what: str) -> NDArray[np.intp]:

@@ -1,13 +1,11 @@
 """Errors about what users hand in: what is wrong, where, and how to fix it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-
-T = TypeVar("T")
 
 
 class InputError(ValueError):
@@ -69,6 +67,19 @@ class LabelError(InputError):
     """Label sets that cannot be used; every road into :class:`~ruleout.LabelSets` raises it."""
 
 
+class DataError(InputError):
+    """A data file that cannot be used; by default the remedy is to fetch it again.
+
+    >>> str(DataError("the file is empty", file="a.gz"))
+    'a.gz: the file is empty; delete it and load again'
+    """
+
+    def __init__(
+        self, problem: str, remedy: str = "delete it and load again", **where: Any
+    ) -> None:
+        super().__init__(problem, remedy, **where)
+
+
 def brief(value: object, most: int = 60) -> str:
     """Show a value that may be hostile or huge in a few characters."""
     try:
@@ -83,18 +94,3 @@ def nearest(word: object, known: Iterable[object], say: str) -> str:
     names = {str(name).lower(): str(name) for name in known}
     match = get_close_matches(str(word).lower(), names, n=1)
     return f"did you mean {names[match[0]]!r}?" if match else say
-
-
-def unknown_name(what: str, name: object, known: Iterable[object], many: str = "") -> ValueError:
-    """Return the error of a name that is not known: with the nearest name, or with all of them."""
-    names = [str(one) for one in known]
-    say = f"the {many or f'{what}s'} are {', '.join(names)}"
-    return ValueError(f"unknown {what} {brief(name)}; {nearest(name, names, say)}")
-
-
-def find_name(what: str, name: Any, table: Mapping[str, T], many: str = "") -> T:
-    """Return the entry of that name; raise :func:`unknown_name` where there is none."""
-    try:
-        return table[name]
-    except (KeyError, TypeError):  # what is no name may not be hashable
-        raise unknown_name(what, name, table, many) from None

@@ -31,12 +31,12 @@ import pyarrow.types as kinds
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from ruleout.labels import bits, row_files
+from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, agree, class_names
 from ruleout.labels.errors import InputError, LabelError, brief
 from ruleout.labels.row_files import COLUMN, MARK, META, SUFFIXES
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.sets import LabelSets, check_rows, chunks, complement, pack_codes
 
 Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
 Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows of values
@@ -77,7 +77,7 @@ def write(sets: LabelSets, path: str | Path) -> None:
             np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
         return
     schema = pa.schema([(COLUMN, name_lists(sets.classes))])
-    blocks = ([(names,) for names in sets[piece]] for piece in bits.chunks(*sets.shape))
+    blocks = ([(names,) for names in sets[piece]] for piece in chunks(*sets.shape))
     write_columns(file, schema, blocks, sets.classes)
 
 
@@ -122,13 +122,13 @@ def build(
                 faults.append((place, error))
                 yield []
 
-    packed = bits.pack_codes(codes(), classes)
+    packed = pack_codes(codes(), classes)
     try:
         if faults:
             faults[0][1].rows = [place for place, _ in faults]
             raise faults[0][1]
-        packed = bits.complement(packed, len(classes)) if candidates else packed
-        bits.check_rows(packed, len(classes), unlabelled=unlabelled, full=full)
+        packed = complement(packed, len(classes)) if candidates else packed
+        check_rows(packed, len(classes), unlabelled=unlabelled, full=full)
     except LabelError as error:
         error.column, error.rows = column, cells.rows(error.rows)
         raise

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels import bits as _bits
 from ruleout.labels.classes import Classes, ClassName, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
-from ruleout.labels.sets import LabelSets
+from ruleout.labels.sets import LabelSets, complement, count, pack
 
 Law: TypeAlias = str | int | Sequence[float] | NDArray[Any]
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -246,7 +245,7 @@ def _drawn(
             wanted -= chosen[code]
         return chosen.T
 
-    return LabelSets._trusted(_bits.pack(rows, n, k), names)
+    return LabelSets._trusted(pack(rows, n, k), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +268,7 @@ class Answers:
     def ruled_out(self) -> LabelSets:
         """What each answer rules out, the proposed set after "no" and all others after "yes"."""
         packed = self.asked.packed.copy()
-        packed[self.yes] = _bits.complement(packed[self.yes], len(self.asked.classes))
+        packed[self.yes] = complement(packed[self.yes], len(self.asked.classes))
         return LabelSets._trusted(packed, self.asked.classes)
 
     @property
@@ -289,7 +288,7 @@ class Answers:
         np.bitwise_or.at(packed, place, self.ruled_out.packed)
         rates = np.ones(len(items))
         np.multiply.at(rates, place, self.rates)
-        full = _bits.count(packed) == len(self.asked.classes)
+        full = count(packed) == len(self.asked.classes)
         if full.any():
             problem = f"the answers about item {items[np.argmax(full)]} rule out every class"
             raise LabelError(problem, "ask about it again, or leave the item out")

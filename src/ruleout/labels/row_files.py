@@ -21,7 +21,7 @@ from pathlib import Path, PosixPath
 from typing import Any, TypeAlias, TypeVar
 
 from ruleout.labels.classes import ClassName, shown, unknown
-from ruleout.labels.errors import InputError, LabelError, brief, nearest
+from ruleout.labels.errors import DataError, InputError, LabelError, brief, nearest
 
 Used = TypeVar("Used")
 
@@ -95,6 +95,17 @@ def naming(file: Path) -> Iterator[None]:
     except MemoryError:
         problem = "this machine has too little memory to read it"
         raise LabelError(problem, "read a part of it", file=file) from None
+
+
+@contextmanager
+def reporting(path: Path) -> Iterator[None]:
+    """Name the file in errors, and put what the system says into a sentence."""
+    try:
+        with naming(path):
+            yield
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror or error})"
+        raise DataError(problem, "check its permissions", file=path) from None
 
 
 @contextmanager

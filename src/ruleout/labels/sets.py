@@ -1,26 +1,39 @@
-"""The table of ruled-out classes that everything else reads."""
+"""The table of ruled-out classes that everything else reads, kept as bits: eight to a byte."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels import bits as _bits
-from ruleout.labels.bits import is_table, pack_codes, pack_table
-from ruleout.labels.classes import Classes, ClassName, agree, class_names, codes_of, encode, shown
-from ruleout.labels.errors import LabelError
+from ruleout.labels.classes import (
+    Classes,
+    ClassName,
+    agree,
+    check_count,
+    class_names,
+    codes_of,
+    encode,
+    is_missing,
+    plain,
+    shown,
+    to_array,
+)
+from ruleout.labels.errors import LabelError, brief
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import scipy.sparse
 
+Bits = NDArray[np.uint8]
 
+_CELLS = 1 << 22  # cells unpacked at a time: 4 MiB of bool, whatever n is
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST = 40  # bars in a histogram; more sizes share bars
 
@@ -57,7 +70,7 @@ class LabelSets:
     __hash__ = None  # type: ignore[assignment]  # equality reads the whole table
     __array_ufunc__ = None  # arithmetic and comparison with arrays are not element by element
 
-    _packed: _bits.Bits
+    _packed: Bits
     _classes: tuple[ClassName, ...]
 
     def __init__(
@@ -66,15 +79,15 @@ class LabelSets:
         if hasattr(self, "_packed"):
             raise AttributeError("LabelSets cannot be changed; build a new one")
         packed, names = _table(excluded, classes)
-        _bits.check_rows(packed, len(names), unlabelled=unlabelled)
+        check_rows(packed, len(names), unlabelled=unlabelled)
         self._hold(packed, names)
 
-    def _hold(self, packed: _bits.Bits, classes: tuple[ClassName, ...]) -> None:
-        object.__setattr__(self, "_packed", _bits.frozen(packed))
+    def _hold(self, packed: Bits, classes: tuple[ClassName, ...]) -> None:
+        object.__setattr__(self, "_packed", frozen(packed))
         object.__setattr__(self, "_classes", classes)
 
     @classmethod
-    def _trusted(cls, packed: _bits.Bits, classes: tuple[ClassName, ...]) -> LabelSets:
+    def _trusted(cls, packed: Bits, classes: tuple[ClassName, ...]) -> LabelSets:
         """Wrap bits that are known to be good."""
         self = object.__new__(cls)
         self._hold(packed, classes)
@@ -124,7 +137,7 @@ class LabelSets:
         else:
             names = class_names(classes)
             packed = pack_codes(codes_of(candidates, names), names)
-        return cls._checked(_bits.complement(packed, len(names)), names, unlabelled)
+        return cls._checked(complement(packed, len(names)), names, unlabelled)
 
     @classmethod
     def from_single(cls, excluded: Any, classes: Classes) -> LabelSets:
@@ -135,7 +148,7 @@ class LabelSets:
                [1, 0, 0]])
         """
         names = class_names(classes)
-        return cls._trusted(_bits.one_hot(encode(excluded, names, "excluded"), len(names)), names)
+        return cls._trusted(one_hot(encode(excluded, names, "excluded"), len(names)), names)
 
     @classmethod
     def from_labels(cls, labels: Any, classes: Classes) -> LabelSets:
@@ -146,7 +159,7 @@ class LabelSets:
         """
         names = class_names(classes)
         codes = encode(labels, names, "labels")
-        return cls._trusted(_bits.complement(_bits.one_hot(codes, len(names)), len(names)), names)
+        return cls._trusted(complement(one_hot(codes, len(names)), len(names)), names)
 
     @classmethod
     def from_packed(cls, packed: Any, classes: Classes, unlabelled: bool = False) -> LabelSets:
@@ -158,7 +171,7 @@ class LabelSets:
         array([2])
         """
         names = class_names(classes)
-        return cls._checked(_bits.check_packed(packed, len(names)), names, unlabelled)
+        return cls._checked(check_packed(packed, len(names)), names, unlabelled)
 
     @classmethod
     def read(
@@ -185,10 +198,8 @@ class LabelSets:
         return cls._trusted(np.concatenate([table.packed for table in tables]), tables[0].classes)
 
     @classmethod
-    def _checked(
-        cls, packed: _bits.Bits, classes: tuple[ClassName, ...], unlabelled: bool
-    ) -> LabelSets:
-        _bits.check_rows(packed, len(classes), unlabelled=unlabelled)
+    def _checked(cls, packed: Bits, classes: tuple[ClassName, ...], unlabelled: bool) -> LabelSets:
+        check_rows(packed, len(classes), unlabelled=unlabelled)
         return cls._trusted(packed, classes)
 
     @property
@@ -207,14 +218,14 @@ class LabelSets:
         return 2
 
     @property
-    def packed(self) -> _bits.Bits:
+    def packed(self) -> Bits:
         """The bits, uint8 (n, ⌈k/8⌉), class 0 in the lowest bit; read-only."""
         return self._packed.view()
 
     @property
     def excluded(self) -> NDArray[np.bool_]:
         """What was ruled out, bool (n, k). Unpacks every row, so slice first when n is large."""
-        return _bits.unpack(self._packed, len(self._classes))
+        return unpack(self._packed, len(self._classes))
 
     @property
     def candidates(self) -> NDArray[np.bool_]:
@@ -224,7 +235,7 @@ class LabelSets:
     @property
     def sizes(self) -> NDArray[np.intp]:
         """How many classes each row rules out."""
-        return _bits.count(self._packed)
+        return count(self._packed)
 
     @property
     def nbytes(self) -> int:
@@ -241,8 +252,8 @@ class LabelSets:
 
     def __iter__(self) -> Iterator[tuple[ClassName, ...]]:
         labels = np.array(self._classes, object)
-        for piece in _bits.chunks(*self.shape):
-            mask = _bits.unpack(self._packed[piece], len(self._classes))
+        for piece in chunks(*self.shape):
+            mask = unpack(self._packed[piece], len(self._classes))
             names, start = labels[np.nonzero(mask)[1]].tolist(), 0
             for size in mask.sum(1).tolist():
                 yield tuple(names[start : start + size])
@@ -273,7 +284,7 @@ class LabelSets:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelSets):
             return NotImplemented
-        return self._classes == other._classes and _bits.equal(self._packed, other._packed)
+        return self._classes == other._classes and equal(self._packed, other._packed)
 
     def __repr__(self) -> str:
         n, k = self.shape
@@ -306,7 +317,7 @@ class LabelSets:
         (array([0, 0, 1]), array([0, 1, 1]))
         """
         rows, codes = self.nonzero()
-        return rows, LabelSets._trusted(_bits.one_hot(codes, len(self._classes)), self._classes)
+        return rows, LabelSets._trusted(one_hot(codes, len(self._classes)), self._classes)
 
     def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the row and the position of every class that was ruled out, row by row.
@@ -315,8 +326,8 @@ class LabelSets:
         (array([0, 0, 1]), array([0, 1, 1]))
         """
         rows, codes = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-        for piece in _bits.chunks(*self.shape):
-            row, code = np.nonzero(_bits.unpack(self._packed[piece], len(self._classes)))
+        for piece in chunks(*self.shape):
+            row, code = np.nonzero(unpack(self._packed[piece], len(self._classes)))
             rows.append(row + piece.start)
             codes.append(code)
         return np.concatenate(rows), np.concatenate(codes)
@@ -329,8 +340,8 @@ class LabelSets:
         array([0.33333333, 0.66666667, 0.        ])
         """
         counts = np.zeros(len(self._classes))
-        for piece in _bits.chunks(*self.shape):
-            counts += _bits.unpack(self._packed[piece], len(self._classes)).sum(0)
+        for piece in chunks(*self.shape):
+            counts += unpack(self._packed[piece], len(self._classes)).sum(0)
         return np.asarray(counts / max(counts.sum(), 1))
 
     def to_lists(self) -> list[list[ClassName]]:
@@ -339,7 +350,7 @@ class LabelSets:
 
     def to_candidates(self) -> list[list[ClassName]]:
         """Return the class names still possible for each row."""
-        flipped = _bits.complement(self._packed, len(self._classes))
+        flipped = complement(self._packed, len(self._classes))
         return LabelSets._trusted(flipped, self._classes).to_lists()
 
     def to_single(self) -> NDArray[Any]:
@@ -348,7 +359,7 @@ class LabelSets:
 
     def to_labels(self) -> NDArray[Any]:
         """Return the one class left for each row; raise if a row leaves more."""
-        left = _bits.complement(self._packed, len(self._classes))
+        left = complement(self._packed, len(self._classes))
         return self._only(left, "leaves", "keep rows with sizes == k - 1")
 
     def to_frame(self) -> pandas.DataFrame:
@@ -367,7 +378,7 @@ class LabelSets:
         """Return a scipy CSR array of bools."""
         from scipy import sparse
 
-        rows = [sparse.csr_array(self[piece].excluded) for piece in _bits.chunks(*self.shape)]
+        rows = [sparse.csr_array(self[piece].excluded) for piece in chunks(*self.shape)]
         empty = sparse.csr_array(self.shape, dtype=bool)
         return sparse.vstack(rows, format="csr") if rows else empty
 
@@ -377,8 +388,8 @@ class LabelSets:
 
         write(self, path)
 
-    def _only(self, packed: _bits.Bits, verb: str, remedy: str) -> NDArray[Any]:
-        sizes = _bits.count(packed)
+    def _only(self, packed: Bits, verb: str, remedy: str) -> NDArray[Any]:
+        sizes = count(packed)
         if (sizes != 1).any():
             row = int(np.argmax(sizes != 1))
             raise LabelError(f"the row {verb} {sizes[row]} classes, not one", remedy, row=row)
@@ -386,7 +397,7 @@ class LabelSets:
         return np.asarray(np.array(self._classes)[codes])
 
 
-def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[ClassName, ...]]:
+def _table(source: Any, classes: Classes | None) -> tuple[Bits, tuple[ClassName, ...]]:
     """Read any table of 0 and 1 and settle its class names."""
     found: tuple[ClassName, ...] | None
     if isinstance(source, LabelSets):
@@ -405,3 +416,180 @@ def _table(source: Any, classes: Classes | None) -> tuple[_bits.Bits, tuple[Clas
 
 def _is_everything(index: object) -> bool:
     return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
+
+
+# ---------------------------------------------------------------------- rows as packed bits
+
+
+def width(k: int) -> int:
+    return (k + 7) // 8
+
+
+def chunk_rows(k: int) -> int:
+    """Rows of k cells that make a few MiB."""
+    return max(1, _CELLS // max(k, 1))
+
+
+def chunks(n: int, k: int) -> Iterator[slice]:
+    """Cut n rows into slices of a few MiB of cells."""
+    step = chunk_rows(k)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
+    """Pack n rows of k bools that `rows(slice)` hands out piece by piece."""
+    bits = np.empty((n, width(k)), np.uint8)
+    for piece in chunks(n, k):
+        bits[piece] = np.packbits(rows(piece), axis=1, bitorder="little")
+    return bits
+
+
+def unpack(bits: Bits, k: int) -> NDArray[np.bool_]:
+    return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def frozen(packed: Bits) -> Bits:
+    """Make an array read-only for good: the owner itself, or a copy where others own the memory."""
+    array = np.ascontiguousarray(packed)
+    if array.base is not None and array.flags.writeable:
+        array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
+    packed = np.zeros((len(codes), width(k)), np.uint8)
+    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
+    return packed
+
+
+def count(bits: Bits) -> NDArray[np.intp]:
+    sizes = np.empty(len(bits), np.intp)
+    for piece in chunks(len(bits), bits.shape[1]):
+        np.bitwise_count(bits[piece]).sum(axis=1, dtype=np.intp, out=sizes[piece])
+    return sizes
+
+
+def complement(bits: Bits, k: int) -> Bits:
+    """Flip every class of every row; the padding stays zero."""
+    every = np.packbits(np.ones(k, np.bool_), bitorder="little")
+    return np.bitwise_xor(bits, every)
+
+
+def equal(a: Bits, b: Bits) -> bool:
+    """Compare row by row, a few MiB at a time."""
+    if a is b:
+        return True
+    pieces = chunks(len(a), a.shape[1])
+    return a.shape == b.shape and all(np.array_equal(a[piece], b[piece]) for piece in pieces)
+
+
+def check_rows(
+    bits: Bits, k: int, *, unlabelled: bool, full: str = "leave at least one class as a candidate"
+) -> None:
+    """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
+    sizes = count(bits)
+    if rows := np.flatnonzero(sizes == k).tolist():
+        raise LabelError("every class is ruled out", full, row=rows, rank=1)
+    if not unlabelled and (rows := np.flatnonzero(sizes == 0).tolist()):
+        remedy, told = "rule out at least one class, drop the row, or pass", "unlabelled=True"
+        raise LabelError("nothing is ruled out", remedy, argument=told, row=rows, rank=2)
+
+
+def check_packed(packed: Any, k: int) -> Bits:
+    """Return what is packed bits of k classes as an array; raise if it is not."""
+    array, wide = to_array(packed, "packed"), width(k)
+    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
+        problem = f"packed bits of {array.dtype} with shape {array.shape}"
+        raise LabelError(problem, f"{k} classes need uint8 of shape (n, {wide})")
+    if k % 8 and (beyond := array[:, -1] >> (k % 8) > 0).any():
+        remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
+        raise LabelError("a bit beyond the last class is set", remedy, row=int(beyond.argmax()))
+    return array
+
+
+def is_table(source: Any) -> bool:
+    """Tell tables of 0 and 1 from lists of names."""
+    return len(getattr(source, "shape", ())) > 1 or hasattr(source, "tocsr")
+
+
+def pack_table(source: Any) -> tuple[Bits, int, tuple[ClassName, ...] | None]:
+    """Pack a table of 0 and 1; return the bits, k, and the column names of a DataFrame."""
+    table, names = _sliceable(source)
+    if table.ndim != 2:
+        flat = "one ruled-out class per row goes into LabelSets.from_single, true labels into "
+        flat += "LabelSets.from_labels"
+        problem = f"expected a table of n rows and k classes, got {table.ndim} dimension(s)"
+        raise LabelError(problem, flat if table.ndim < 2 else "give one row per example")
+    n, k = table.shape
+    check_count(k)
+    rows = table.tocsr() if hasattr(table, "tocsr") else table
+    return pack(lambda piece: _cells(rows[piece], piece, names), n, k), k, names
+
+
+def _sliceable(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
+    """Return something to slice by rows, and the column names it brings."""
+    if hasattr(source, "tocsr"):
+        return source, None
+    if hasattr(source, "column_names"):  # an Arrow table
+        columns = [column.to_numpy(zero_copy_only=False) for column in source.columns]
+        return np.stack(columns, axis=1), class_names(source.column_names)
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):  # pandas or polars
+        return source.to_numpy(), class_names(list(source.columns))
+    if isinstance(source, (list, tuple)):
+        sizes = [f"{len(row)} cells" if hasattr(row, "__len__") else "no cells" for row in source]
+        for row, size in enumerate(sizes):
+            if size != sizes[0]:
+                problem = f"the row has {size} where row 0 has {sizes[0]}"
+                remedy = "give every row one cell per class; lists of names go into "
+                raise LabelError(problem, f"{remedy}LabelSets.from_lists", row=row)
+    return to_array(source, "the table"), None
+
+
+def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDArray[np.bool_]:
+    """Check one block of rows for values other than 0 and 1."""
+    block: NDArray[Any] = cells.toarray() if hasattr(cells, "toarray") else cells
+    if block.dtype == np.bool_:
+        return block
+    remedy = "1 means ruled out, 0 means still a candidate"
+    if block.dtype.kind in "iuf":
+        good = (block == 0) | (block == 1)
+    elif block.dtype.kind in "OUS":
+        good = np.frompyfunc(_is_bit, 1, 1)(block).astype(np.bool_)
+    else:
+        raise LabelError(f"the table is of type {block.dtype}", remedy)
+    if good.all():
+        return block.astype(np.bool_)
+    row, column = (int(i) for i in np.argwhere(~good)[0])
+    value, where = plain(block[row, column]), names[column] if names else column
+    if is_missing(value):
+        remedy = "fill in or drop missing values"
+    elif isinstance(value, str):
+        remedy = "for lists of class names use LabelSets.from_lists"
+    elif names:
+        remedy += "; leave out columns that are not classes"
+    problem = f"{brief(value)} is neither 0 nor 1"
+    raise LabelError(problem, remedy, row=piece.start + row, column=where)
+
+
+def _is_bit(value: object) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
+
+
+def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bits:
+    """Pack rows of class positions; a class may occur in a row only once."""
+    stream, k, done = iter(rows), len(classes), 0
+    blocks = []
+    while block := list(islice(stream, chunk_rows(k))):
+        sizes = [len(row) for row in block]
+        mask = np.zeros((len(block), k), np.bool_)
+        mask[np.repeat(np.arange(len(block)), sizes), list(chain.from_iterable(block))] = True
+        repeated = mask.sum(axis=1) != sizes
+        if repeated.any():
+            place = int(np.argmax(repeated))
+            twice = next(code for code in block[place] if block[place].count(code) > 1)
+            problem = f"class {brief(classes[twice])} appears twice"
+            raise LabelError(problem, "name each class once", row=done + place)
+        blocks.append(np.packbits(mask, axis=1, bitorder="little"))
+        done += len(block)
+    return np.concatenate(blocks) if blocks else np.empty((0, width(k)), np.uint8)

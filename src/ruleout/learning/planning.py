@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.scaling import Scaling
+from ruleout.datasets.tables import Scaling
 from ruleout.labels import Answers, Evidence, evidence
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Credit

@@ -13,11 +13,11 @@ from ruleout.datasets import Table, read_table
 from ruleout.datasets.tables import KEY, Request, choose, to_matrix
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
-from ruleout.labels.bits import complement, one_hot
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
 from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
+from ruleout.labels.sets import complement, one_hot
 from ruleout.web.answer_log import HEARD, Contradiction
 from ruleout.web.entities import Item
 from ruleout.web.error_rates import error_rates, evidence, gold_counts, told_rates, weights

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ruleout.labels.errors import find_name, nearest
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import nearest
 from ruleout.losses.log_space import align, scale
 
 Kind: TypeAlias = Literal["whole", "single", "base"]

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from ruleout import losses
-from ruleout.labels.errors import nearest, unknown_name
+from ruleout.labels.classes import unknown_name
+from ruleout.labels.errors import nearest
 from ruleout.losses.functions import cce
 from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
 

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ruleout.labels.errors import InputError, brief, find_name
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import InputError, brief
 
 __all__ = ["MODELS", "build", "densenet22", "linear", "mlp", "resnet32", "resnet34"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import LabelSets
-from ruleout.labels.bits import chunks
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.sets import chunks
 
 Array = NDArray[np.float64]
 

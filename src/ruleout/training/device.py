@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ruleout.labels.errors import brief, find_name
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import brief
 
 #: name: (dtype of the weights, dtype of the matrix products, whether TF32 is allowed)
 PRECISIONS = {

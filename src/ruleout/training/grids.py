@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from ruleout.labels.errors import brief, find_name, nearest
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import brief, nearest
 from ruleout.methods import Approach
 from ruleout.training.validation import check_counts
 

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ruleout.labels.errors import brief, find_name
+from ruleout.labels.classes import find_name
+from ruleout.labels.errors import brief
 
 At: TypeAlias = tuple[slice, slice]  # some trials, some configurations
 

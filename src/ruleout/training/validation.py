@@ -220,7 +220,7 @@ def together(x: Any, groups: Any = None, rows: Any = None) -> NDArray[np.intp] |
     from scipy.sparse import coo_array  # late, as the others: only splits need them
     from scipy.sparse.csgraph import connected_components
 
-    from ruleout.datasets.data_checks import equal_groups, row_hashes
+    from ruleout.datasets.tables import equal_groups, row_hashes
 
     codes = row_hashes(x) if rows is None else row_hashes(x)[rows]
     own = None if groups is None else group_numbers(groups, len(codes))

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Integer, Text, and_, func, or_, select, type_coerce
 
 from ruleout.labels import Answers, LabelSets
-from ruleout.labels.bits import Bits, complement, count, one_hot, width
 from ruleout.labels.errors import InputError
+from ruleout.labels.sets import Bits, complement, count, one_hot, width
 from ruleout.web.entities import IMPORTED, Decision, Kind, LogRow, Settings
 from ruleout.web.schema import answers, decisions, items, project, questions, slots, undone, users
 

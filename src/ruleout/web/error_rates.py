@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.labels import LabelSets
-from ruleout.labels.bits import chunks, count, unpack
 from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Credit, Evidence, join_answers, stay_credit
+from ruleout.labels.sets import chunks, count, unpack
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
 from ruleout.web.entities import Kind
 

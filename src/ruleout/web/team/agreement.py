@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruleout.labels.bits import Bits, chunks, complement, count, unpack
+from ruleout.labels.sets import Bits, chunks, complement, count, unpack
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
 from ruleout.web.error_rates import (
     ErrorRates,
