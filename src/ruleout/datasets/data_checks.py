@@ -56,7 +56,7 @@ from ruleout.labels.errors import DataError, brief
 from ruleout.labels.laws import LAWS, size_law
 from ruleout.labels.origins import Uniform
 from ruleout.labels.row_files import lines_of
-from ruleout.labels.sets import LabelSets, chunks, count, unpack, width
+from ruleout.labels.sets import LabelSets, chunks, count, has, unpack, width
 
 Level = Literal["fine", "note", "warning"]
 Vector = NDArray[np.float64]
@@ -243,8 +243,7 @@ class Inspection:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-            held = sets.packed[np.arange(n), truth // 8]
-            wrong = held >> (truth % 8).astype(np.uint8) & 1 == 1
+            wrong = has(sets.packed, truth)
             first = (start + np.flatnonzero(wrong)).tolist()
             self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
             self._mistakes += [np.bincount(one, minlength=k) for one in (truth[wrong], truth)]

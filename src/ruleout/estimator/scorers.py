@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from ruleout.estimator.inputs import check_rows, holds_sets, known_target, per_row, positions
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Credit, Evidence, Interval, judge, wilson
+from ruleout.labels.sets import has
 from ruleout.training import Trial
 
 Array = NDArray[np.float64]
@@ -69,9 +70,7 @@ def _predictions_ruled_out(
     y, rate = per_row(y, len(predicted))
     sets = known_target(y if holds_sets(y) else column_or_1d(y, warn=True), classes)
     check_rows(len(predicted), sets)
-    codes = positions(predicted, classes)
-    bits = sets.packed[np.arange(len(codes)), codes // 8]
-    return (bits >> (codes % 8)).astype(np.uint8) % 2 == 1, sets.sizes, rate
+    return has(sets.packed, positions(predicted, classes)), sets.sizes, rate
 
 
 def _mean(values: NDArray[Any], sizes: NDArray[Any], sample_weight: Any) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels.classes import Classes, ClassName, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
-from ruleout.labels.sets import LabelSets, complement, count, pack
+from ruleout.labels.sets import LabelSets, complement, count, has, pack
 
 Law: TypeAlias = str | int | Sequence[float] | NDArray[Any]
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -320,8 +320,6 @@ def answer(asked: LabelSets, y: Any, items: Any = None) -> Answers:
         row = int(np.argmax((about < 0) | (about >= len(true))))
         problem = f"item {about[row]} has no label"
         raise LabelError(problem, f"there are {len(true)} labels", row=row)
-    code = true[about]
-    byte = asked.packed[np.arange(len(asked)), code // 8]
-    answers = Answers(asked, (byte >> (code % 8)) % 2 == 1, about.astype(np.intp))
+    answers = Answers(asked, has(asked.packed, true[about]), about.astype(np.intp))
     answers.yes.flags.writeable = answers.items.flags.writeable = False
     return answers

@@ -463,6 +463,12 @@ def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
     return packed
 
 
+def has(bits: Bits, codes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell of each row whether its class is among its bits."""
+    byte = bits[np.arange(len(codes)), codes // 8]
+    return np.asarray(byte >> (codes % 8).astype(np.uint8) & 1, np.bool_)
+
+
 def count(bits: Bits) -> NDArray[np.intp]:
     sizes = np.empty(len(bits), np.intp)
     for piece in chunks(len(bits), bits.shape[1]):

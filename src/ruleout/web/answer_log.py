@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -24,7 +23,8 @@ from sqlalchemy import Connection, Integer, Text, and_, func, or_, select, type_
 
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.errors import InputError
-from ruleout.labels.sets import Bits, complement, count, one_hot, width
+from ruleout.labels.sets import Bits, complement, count, has, one_hot, width
+from ruleout.web import schema
 from ruleout.web.entities import IMPORTED, Decision, Kind, LogRow, Settings
 from ruleout.web.schema import answers, decisions, items, project, questions, slots, undone, users
 
@@ -42,7 +42,6 @@ HEARD: dict[str, tuple[Kind, ...]] = {
     "answers": ("yes", "no"),
     "intersection": (),
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,10 +168,7 @@ class AnswerLog:
     def union(self, places: Whole) -> Bits:
         """Return what these answers rule out together, for every item."""
         found = np.zeros((len(self.items), width(self.k)), np.uint8)
-        order = places[np.argsort(self.item[places], kind="stable")]
-        if len(order):
-            about, starts = np.unique(self.item[order], return_index=True)
-            found[about] = np.bitwise_or.reduceat(self.ruled_out(order), starts, axis=0)
+        np.bitwise_or.at(found, self.item[places], self.ruled_out(places))
         return found
 
     @cached_property
@@ -282,16 +278,10 @@ class AnswerLog:
             "gold": bool(cell["gold"]),
             "late": bool(cell["late"]),
             "counts": bool(self.counts[place] and not self.voided[place]),
-            "sent": None if cell["sent"] is None else moment(cell["sent"]),
-            "received": moment(cell["received"]),
+            "sent": None if cell["sent"] is None else schema.moment(cell["sent"]),
+            "received": schema.moment(cell["received"]),
         }
         return LogRow(**cell)
-
-
-def has(masks: Bits, classes: Whole) -> Switch:
-    """Tell of each row whether its class is among its bits."""
-    byte = masks[np.arange(len(classes)), classes >> 3]
-    return np.asarray(byte >> (classes & 7).astype(np.uint8) & 1, np.bool_)
 
 
 def in_force(decided: Sequence[Decision]) -> list[Decision]:
@@ -308,32 +298,17 @@ def keys(*parts: Whole) -> Whole:
     return found
 
 
-def moment(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=int(microseconds))
-
-
 # Plain values: what SQLAlchemy would make of each cell is made of each distinct one instead.
-_CELLS = {
-    "number": answers.c.number,
-    "id": answers.c.id,
-    "user": answers.c.user,
-    "item": questions.c.item,
-    "question": questions.c.id,
-    "round": questions.c.round,
-    "kind": answers.c.kind,
-    "mode": questions.c.mode,
+_ASKED, _SAID = ("item", "round", "mode", "law", "seed"), ("number", "id", "user", "kind")
+_CELLS: dict[str, Any] = {
+    **{name: questions.c[name] for name in _ASKED},
+    **{name: answers.c[name] for name in (*_SAID, "which", "undoes", "took_ms")},
+    **{name: type_coerce(answers.c[name], Integer) for name in ("late", "sent", "received")},
     "proposed": type_coerce(questions.c.proposed, Text),
-    "law": questions.c.law,
-    "seed": questions.c.seed,
     "excluded": type_coerce(answers.c.excluded, Text),
-    "which": answers.c.which,
-    "undoes": answers.c.undoes,
     "gold": type_coerce(questions.c.gold, Integer),
-    "late": type_coerce(answers.c.late, Integer),
+    "question": questions.c.id,
     "undone": undone.c.answer,
-    "took_ms": answers.c.took_ms,
-    "sent": type_coerce(answers.c.sent, Integer),
-    "received": type_coerce(answers.c.received, Integer),
 }
 _UNTOLD = ("undone", "question")  # what a row of the log does not repeat
 _QUERY = (

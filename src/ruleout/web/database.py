@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import Any, cast
 
 from sqlalchemy import Connection, Table, create_engine, event, exc, inspect
@@ -42,34 +41,24 @@ class FairLock:
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._guard = Lock()
-        self._waiting: deque[Lock] = deque()
+        self._changed = Condition()
+        self._waiting: list[object] = []
 
     def __enter__(self) -> None:
-        with self._guard:
-            if self._free:
-                self._free -= 1
-                return
-            mine = Lock()
-            mine.acquire()
+        mine = object()
+        with self._changed:
             self._waiting.append(mine)
-        try:
-            mine.acquire()  # until who leaves hands the place over
-        except BaseException:
-            with self._guard:
-                queued = mine in self._waiting
-                if queued:
-                    self._waiting.remove(mine)
-            if not queued:
-                self.__exit__()  # the place was handed over just now: pass it on
-            raise
+            try:
+                self._changed.wait_for(lambda: self._free and self._waiting[0] is mine)
+                self._free -= 1
+            finally:  # also who gives up while waiting
+                self._waiting.remove(mine)
+                self._changed.notify_all()
 
     def __exit__(self, *_: object) -> None:
-        with self._guard:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._free += 1
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
 
 
 class Database:

@@ -31,8 +31,8 @@ from ruleout.labels import LabelSets
 from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Credit, Evidence, join_answers, stay_credit
-from ruleout.labels.sets import chunks, count, unpack
-from ruleout.web.answer_log import AnswerLog, Switch, Whole, has, keys
+from ruleout.labels.sets import chunks, count, has, unpack
+from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
 from ruleout.web.entities import Kind
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -196,16 +196,6 @@ def _with_decisions(
     likely = np.where(sure, np.where(alone, 0, -np.inf), likely)
     parts = (np.where(sure, known, one) for known, one in zip((alone, 0, 0), credit, strict=True))
     return LabelSets(out, sets.classes, unlabelled=True), likely, Credit(*parts)
-
-
-def grouped_sums(at: Whole, values: Vector, n: int) -> Vector:
-    """Add up the rows of each of n groups; `at` says which group a row is of."""
-    found = np.zeros((n, values.shape[1]))
-    order = np.argsort(at, kind="stable")
-    groups, starts = np.unique(at[order], return_index=True)
-    if len(groups):
-        found[groups] = np.add.reduceat(values[order], starts, axis=0)
-    return found
 
 
 def weights(log: AnswerLog, sets: LabelSets, names: Sequence[str], rates: ErrorRates) -> Vector:

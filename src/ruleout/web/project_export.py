@@ -195,29 +195,15 @@ _DECISIONS = pa.schema(
 )  # fmt: skip
 
 #: The columns of the log. Those of :func:`ruleout.web.importing.read_answers` have its names.
-_LOG = pa.schema(
-    [
-        ("number", pa.int64()),
-        ("item", pa.string()),
-        ("annotator", pa.string()),
-        ("kind", pa.string()),
-        ("proposed", _NAMES),
-        ("excluded", _NAMES),
-        ("which", pa.string()),
-        ("round", pa.int64()),
-        ("mode", pa.string()),
-        ("law", pa.string()),
-        ("seed", pa.string()),  # seeds may have more than 64 bits
-        ("gold", pa.bool_()),
-        ("counts", pa.bool_()),
-        ("late", pa.bool_()),
-        ("id", pa.string()),
-        ("undoes", pa.string()),
-        ("took_ms", pa.int64()),
-        ("time", _TIME),
-        ("received", _TIME),
-    ]
+_COLUMNS = (
+    "number item annotator kind proposed excluded which round mode law seed gold counts late id "
+    "undoes took_ms time received"
 )
+_KINDS = dict.fromkeys(("number", "round", "took_ms"), pa.int64())
+_KINDS |= dict.fromkeys(("gold", "counts", "late"), pa.bool_())
+_KINDS |= {"proposed": _NAMES, "excluded": _NAMES, "time": _TIME, "received": _TIME}
+#: All others are text, seeds too, which may have more than 64 bits.
+_LOG = pa.schema([(name, _KINDS.get(name, pa.string())) for name in _COLUMNS.split()])
 
 
 def write_log(rows: Iterable[LogRow], classes: Sequence[str], path: str | Path) -> None:

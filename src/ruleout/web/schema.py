@@ -18,6 +18,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Codes: TypeAlias = tuple[int, ...]
 
 
+def moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=int(microseconds))
+
+
 class Moment(TypeDecorator[datetime]):
     """A moment in UTC, kept as whole microseconds since 1970, exact on every database."""
 
@@ -28,7 +32,7 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
     def process_result_value(self, value: Any | None, _: object) -> datetime | None:
-        return None if value is None else _EPOCH + timedelta(microseconds=int(value))
+        return None if value is None else moment(value)
 
 
 class Codes(TypeDecorator[_Codes]):

@@ -17,16 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruleout.labels.sets import Bits, chunks, complement, count, unpack
+from ruleout.labels.sets import Bits, chunks, complement, count, unpack, width
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
-from ruleout.web.error_rates import (
-    ErrorRates,
-    Vector,
-    error_rates,
-    grouped_sums,
-    heard,
-    log_likelihoods,
-)
+from ruleout.web.error_rates import ErrorRates, Vector, error_rates, heard, log_likelihoods
 
 _PAIRS = 300_000  # answers about different items that are compared for one person, about
 
@@ -62,13 +55,11 @@ def agreement(log: AnswerLog) -> tuple[Agreement, dict[str, Agreement]]:
 
 def _left_by_each(log: AnswerLog, places: Whole) -> tuple[Whole, Whole, Bits]:
     """Return what each person's answers leave of each item that several answered about."""
-    order = places[np.argsort(keys(log.item[places], log.user[places]), kind="stable")]
-    own = keys(log.item[order], log.user[order])
-    _, starts = np.unique(own, return_index=True)
-    if not len(starts):
-        return order, order, np.zeros((0, 1), np.uint8)
-    out = np.bitwise_or.reduceat(log.ruled_out(order), starts, axis=0)
-    user, item = log.user[order[starts]], log.item[order[starts]]
+    own = keys(log.item[places], log.user[places])
+    _, first, at = np.unique(own, return_index=True, return_inverse=True)
+    out = np.zeros((len(first), width(log.k)), np.uint8)
+    np.bitwise_or.at(out, at, log.ruled_out(places))
+    user, item = log.user[places[first]], log.item[places[first]]
     several = np.bincount(item)[item] > 1
     return user[several], item[several], complement(out[several], log.k)
 
@@ -167,8 +158,9 @@ def _beliefs(log: AnswerLog, rates: ErrorRates, places: Whole, told: Whole) -> V
     for key, sign in ((log.item, 1), (_pairs(log), -1)):  # what all told, less one's own
         own, at = np.unique(key[places], return_inverse=True)
         mine = np.isin(key[near], own)
-        total = grouped_sums(np.searchsorted(own, key[near[mine]]), likely[mine], len(own))
-        found += sign * total[at]
+        of = np.searchsorted(own, key[near[mine]])
+        total = [np.bincount(of, column, len(own)) for column in likely[mine].T]
+        found += sign * np.stack(total, 1)[at]
     truth = log.gold_class[log.item[places], None]
     found = np.where((truth >= 0) & (truth != np.arange(log.k)), -np.inf, found)
     chance: Vector = np.exp(found - found.max(1, keepdims=True))

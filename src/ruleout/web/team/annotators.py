@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ruleout.web.answer_log import KINDS, AnswerLog, Whole, keys, moment
+from ruleout.web.answer_log import KINDS, AnswerLog, Whole, keys
 from ruleout.web.project_progress import RECENT, pace
+from ruleout.web.schema import moment
 
 
 @dataclass(frozen=True, kw_only=True)
