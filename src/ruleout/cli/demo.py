@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,7 +48,7 @@ def demo(
         raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
     console = Console()
-    with _one_thread(), overall() as progress:
+    with overall() as progress:
         found = _compare(console, progress)
     show(console, found)
     facts = {"Data": "digits (scikit-learn), a random fifth to test", "Law": "released"}
@@ -61,19 +59,6 @@ def demo(
         _draw(found, figure)
         console.print(f"Figure: {figure}", soft_wrap=True)
     console.print(f"{time.perf_counter() - started:.0f} s. Report: {page}", soft_wrap=True)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: enough for small models, where a busy machine can stall two."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _compare(console: Any, progress: Progress) -> Comparison:

@@ -46,11 +46,7 @@ Name = Annotated[str | None, "COLUMN", "For a table: the column that names the i
 
 
 def parse_origin(text: str) -> str:
-    """Read the address of the service as browsers see it.
-
-    >>> parse_origin("https://label.example.org/")
-    'https://label.example.org'
-    """
+    """Read the address of the service as browsers see it."""
     origin = text.rstrip("/")
     try:
         parts = urlsplit(origin)

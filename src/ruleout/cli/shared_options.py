@@ -1,7 +1,7 @@
 """Options that several commands have."""
 
 from collections.abc import Callable
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Annotated
 
@@ -58,17 +58,14 @@ def declared(command: Callable[..., None]) -> Callable[..., None]:
     option or an argument of typer's own keeps that.
     """
     own = signature(command, eval_str=True)
-    made = own.replace(parameters=[_declared(one) for one in own.parameters.values()])
-    command.__signature__ = made  # type: ignore[attr-defined]  # typer reads it
+    made = dict(own.parameters)
+    for name, one in made.items():
+        told = getattr(one.annotation, "__metadata__", ())
+        if told and isinstance(told[-1], str):
+            metavar = told[0] if len(told) > 1 else None
+            option = typer.Option(flag(name), metavar=metavar, help=told[-1])
+            if (metavar or "").startswith("["):
+                option = typer.Argument(metavar=metavar, help=told[-1])
+            made[name] = one.replace(annotation=Annotated[one.annotation.__origin__, option])
+    command.__signature__ = own.replace(parameters=[*made.values()])  # type: ignore[attr-defined]
     return command
-
-
-def _declared(parameter: Parameter) -> Parameter:
-    told = getattr(parameter.annotation, "__metadata__", ())
-    if not told or not isinstance(told[-1], str):
-        return parameter
-    metavar = told[0] if len(told) > 1 else None
-    option = typer.Option(flag(parameter.name), metavar=metavar, help=told[-1])
-    if (metavar or "").startswith("["):
-        option = typer.Argument(metavar=metavar, help=told[-1])
-    return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, option])

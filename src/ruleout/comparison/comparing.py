@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ruleout.comparison import significance as tests
-from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
+from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row, count_of
 from ruleout.comparison.judging import Judging, look, plan
 from ruleout.comparison.significance import mean_and_error
 from ruleout.datasets.tables import Scaling
@@ -158,7 +158,7 @@ def compare(
     if named != _OURS and (absent := [name for name in ours if name not in known]):
         say = f"add it, or name one of {', '.join(one.name for one in chosen)}"
         raise ValueError(f"reference {absent[0]!r} is not among the approaches; {say}")
-    chooses, judges = _criterion(criterion), _criterion(score)
+    chooses, judges = find_criterion(criterion), find_criterion(score)
     check_counts(epochs=epochs, patience=patience)
     if not 1 <= average <= epochs:
         told = f"the {epochs} epochs, not {brief(average)}"
@@ -250,10 +250,6 @@ def _weighted(trial: Trial, class_weight: Any) -> Trial:
     return replace(trial, weight=weight).part(np.flatnonzero(weight))
 
 
-def _criterion(name: str | Criterion) -> Criterion:
-    return name if isinstance(name, Criterion) else find_criterion(name)
-
-
 def _sizes(sets: LabelSets | Trial | Sequence[LabelSets | Trial]) -> NDArray[np.intp]:
     tables = [sets] if isinstance(sets, LabelSets | Trial) else sets
     found = [one.sets if isinstance(one, Trial) else one for one in tables]
@@ -328,14 +324,8 @@ class _Runner:
             spread = float(trials.std(ddof=1)) if len(trials) > 1 else np.nan
         else:
             score, spread = mean_and_error(values)
-        return {
-            "score": score,
-            "spread": spread,
-            "trials": tuple(trials.tolist()),
-            "curve": Curve(final.epochs, history),
-            "values": values,
-            "cells": cells,
-        }
+        found = {"score": score, "spread": spread, "trials": tuple(trials.tolist())}
+        return found | {"curve": Curve(final.epochs, history), "values": values, "cells": cells}
 
     def facts(self, best: tuple[Row, GridFit] | None, seconds: float) -> dict[str, Any]:
         trials, training = self.judging.trials, self.training
@@ -365,12 +355,10 @@ def _grid_in_words(grid: Sequence[Configuration]) -> str:
     """Say it as: 2 configurations (learning rate 0.1, 0.01; q 0.7)."""
     parts = []
     for name in grid[0]:
-        values = dict.fromkeys(
-            f"{one[name]:g}" if isinstance(one[name], float) else str(one[name]) for one in grid
-        )
-        parts.append(f"{name.replace('_', ' ')} {', '.join(values)}")
-    count = "1 configuration" if len(grid) == 1 else f"{len(grid)} configurations"
-    return f"{count} ({'; '.join(parts)})"
+        found = (one[name] for one in grid)
+        told = dict.fromkeys(f"{v:g}" if isinstance(v, float) else str(v) for v in found)
+        parts.append(f"{name.replace('_', ' ')} {', '.join(told)}")
+    return f"{count_of(len(grid), 'configuration')} ({'; '.join(parts)})"
 
 
 def _costs(approaches: Sequence[Approach], judging: Judging) -> list[float]:
@@ -385,10 +373,7 @@ def _costs(approaches: Sequence[Approach], judging: Judging) -> list[float]:
 def _ahead(
     approaches: Sequence[Approach], costs: Sequence[float], models: int, tell: Progress
 ) -> Callable[[Approach], list[Callable[[int, int], None]]]:
-    """Return what says that an approach is next, and gives what its grid and its training call.
-
-    The training on all rows costs about as much as two configurations of the grid.
-    """
+    """Return what says that an approach is next, and gives what its grid and its training call."""
     marks = [0.0, *(np.cumsum(costs) / np.sum(costs)).tolist()]
     places = {one.name: place for place, one in enumerate(approaches)}
 
@@ -398,7 +383,7 @@ def _ahead(
     def stages(approach: Approach) -> list[Callable[[int, int], None]]:
         name = approach.name
         start, end = marks[places[name] : places[name] + 2]
-        middle = start + (end - start) * models / (models + 2)
+        middle = start + (end - start) * models / (models + 2)  # all rows cost two more
         tell(start, name)
         return [part(start, middle, name), part(middle, end, name)]
 
@@ -428,8 +413,8 @@ def with_marks(
         higher_is_better=method.higher_is_better,
         test=both if method.over == "both" else tests.paired_t_test,
     )
-    marked = []
-    for row, one in zip(rows, found, strict=True):
-        mark = one.mark_holm if method.holm else one.mark
-        marked.append(replace(row, p_value=one.p_value, p_holm=one.p_holm, mark=mark))
-    return tuple(marked), replace(method, reference=ours.approach)
+    marked = tuple(
+        replace(row, p_value=p, p_holm=fair, mark=corrected if method.holm else mark)
+        for row, (p, fair, mark, corrected) in zip(rows, found, strict=True)
+    )
+    return marked, replace(method, reference=ours.approach)

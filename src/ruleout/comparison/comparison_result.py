@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import isclose, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import nearest
 from ruleout.labels.laws import Law, size_law
 from ruleout.report import parts, write
-from ruleout.report.number_format import duration, number, numbers, p_value, points, value
+from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points, value
 from ruleout.report.table_writers import Table
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ _TESTED = ("mark", "p_value", "p_holm", "estimate", "error")
 _RUN = ("seconds", "diverged", "models", "baseline")
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """How the score grew: ``epochs [E]`` and ``values [T, E]``, of the final training."""
 
     epochs: NDArray[np.intp]
@@ -159,15 +158,12 @@ class Method:
 
     def sentences(self) -> list[str]:
         """Return what a reader must know to read the table right."""
-        marks = f"• {self.reference} is better than this row, ○ worse: {self.test}. {self._claim()}"
-        return [*self.about_scores(), *([marks] if self.reference else [])]
-
-    def _claim(self) -> str:
-        """Say what a mark allows for."""
-        if self.over == "rows":
-            return "Marks tell these trained models apart; trained again, they may differ."
         judges = "" if self.over == "trials" else ", the rows that judge"
-        return f"Marks allow for chance in first weights, batches, choices{judges}."
+        claim = f"Marks allow for chance in first weights, batches, choices{judges}."
+        if self.over == "rows":
+            claim = "Marks tell these trained models apart; trained again, they may differ."
+        marks = f"• {self.reference} is better than this row, ○ worse: {self.test}. {claim}"
+        return [*self.about_scores(), *([marks] if self.reference else [])]
 
     def about_scores(self) -> list[str]:
         """Return what the scores are, and what they are not."""
@@ -176,17 +172,15 @@ class Method:
             return [self._score(), chose]
         say = f"{self.assumption} " if self.measure == "accuracy" or self.rejected else ""
         if self.measure == "calibrated":
-            say += (
-                "A log-likelihood, each model as sure as suits it best, tells which is better if "
-            )
-            say += "what was ruled out says nothing of which class left is true. "
+            say += "A log-likelihood, each model as sure as suits it best, tells which is better "
+            say += "if what was ruled out says nothing of which class left is true. "
         say += "Errors cover the rows that judge, not other training rows. "
         if self.kind == "folds":
             say += "Trials share training rows, so errors are a little too small. "
         return [self._score(), chose, say + "The best of several scores is partly luck."]
 
     def _score(self) -> str:
-        trials = _count(self.trials, "trial")
+        trials = count_of(self.trials, "trial")
         what, rows = self.score_label, f"{self.rows:,}"
         if self.kind == "labels":
             last = f", averaged over the last {self.average} epochs" if self.average > 1 else ""
@@ -236,9 +230,7 @@ class Comparison:
     def ranked(self) -> list[Row]:
         """The rows, best first; then those that diverged, then lines for comparison."""
         sign = -1 if self.method.higher_is_better else 1
-        return sorted(
-            self.rows, key=lambda r: (r.baseline, r.failed, 0 if r.failed else sign * r.score)
-        )
+        return sorted(self.rows, key=lambda r: (r.baseline, r.failed, r.failed or sign * r.score))
 
     @property
     def notes(self) -> list[str]:
@@ -280,9 +272,7 @@ class Comparison:
     def table(self) -> Table:
         """Return what every printed table shows, best row first."""
         rows, method = self.ranked, self.method
-        scores = [
-            "diverged" if r.failed else _shown(r.score, r.spread, method.percent) for r in rows
-        ]
+        scores = [_shown(row.score, row.spread, method.percent, "diverged") for row in rows]
         columns = [
             ("", [row.mark for row in rows]),
             ("approach", [row.approach for row in rows]),
@@ -299,7 +289,7 @@ class Comparison:
         columns.append(("time", [duration(row.seconds) for row in rows]))
         own = sum(not row.baseline for row in self.rows)
         grid = self.facts["grid"].split(" (")[0]
-        ways, trials = _count(own, "approach", "es"), _count(method.trials, "trial")
+        ways, trials = count_of(own, "approach", "es"), count_of(method.trials, "trial")
         return Table(
             [head for head, _ in columns],
             list(zip(*(cells for _, cells in columns), strict=True)),
@@ -313,16 +303,14 @@ class Comparison:
 
     def _records(self) -> list[dict[str, Any]]:
         """Return one flat dictionary per approach, best first; missing numbers are None."""
-        found = []
-        for row in self.ranked:
-            one = {name: _plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
-            one |= {name: row.configuration.get(name) for name in self._settings()}
-            one |= {name: getattr(row, name) for name in _RUN}
-            most = max(len(each.trials) for each in self.rows)
-            trials = [*row.trials, *[None] * (most - len(row.trials))]
-            one |= {f"trial_{place}": _plain(v) for place, v in enumerate(trials, 1)}
-            found.append(one)
-        return found
+        most = max(len(row.trials) for row in self.rows)
+        return [
+            {name: _plain(getattr(row, name)) for name in (*_PLAIN, *_TESTED)}
+            | {name: row.configuration.get(name) for name in self._settings()}
+            | {name: getattr(row, name) for name in _RUN}
+            | {f"trial_{i + 1}": _plain((*row.trials, *[None] * most)[i]) for i in range(most)}
+            for row in self.ranked
+        ]
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a pandas DataFrame, one row per approach, best first."""
@@ -375,9 +363,8 @@ class Comparison:
         sections.append(parts.Section("What was ruled out", [_histogram(self, law)]))
         if (seen := self.pictures) is not None:
             text = f"{seen.approach}, the approach with the best score."
-            sections.append(
-                parts.Section("Predictions of the best", [*_looked_at(self, seen)], text)
-            )
+            looked = [*_looked_at(self, seen)]
+            sections.append(parts.Section("Predictions of the best", looked, text))
         return parts.Report(title, list(_summary(self)), {**(facts or {}), **own}, sections)
 
     def write(self, folder: str | Path, **told: Any) -> Path:
@@ -394,11 +381,11 @@ class Comparison:
         return write(self.report(**told), place / "report.html")
 
 
-def _shown(mean: float, error: float, percent: bool) -> str:
-    return value(mean, error, points if percent else number)
+def _shown(mean: float, error: float, percent: bool, otherwise: str = MISSING) -> str:
+    return value(mean, error, points if percent else number) if isfinite(mean) else otherwise
 
 
-def _count(number: int, what: str, more: str = "s") -> str:
+def count_of(number: int, what: str, more: str = "s") -> str:
     return f"{number} {what}" + ("" if number == 1 else more)
 
 

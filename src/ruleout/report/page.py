@@ -2,7 +2,7 @@
 
 import math
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -106,20 +106,15 @@ def view(part: parts.Part, key: str, colours: Mapping[str, int]) -> Markup:
 def _curves(part: parts.Curves, key: str, colours: Mapping[str, int]) -> Markup:
     if not part.lines:
         return fill("figure.html", part=part, key=key, rows=(), full=True)
-    view = charts.curve_view(part, 300 if part.half else 420, colours, _highlighted(part))
+    on = part.visible
+    if on is None:
+        order = sorted(part.lines, key=lambda line: charts.end_of(line, -np.inf), reverse=True)
+        on = [line.name for line in (order if len(order) <= 7 else order[:5])]
+    view = charts.curve_view(part, 300 if part.half else 420, colours, set(on))
     groups: dict[str, list[dict[str, object]]] = {}
     for line in view["lines"]:
         groups.setdefault(line["family"], []).append(line)
     return fill("curves.html", part=part, key=key, still=False, groups=groups, **view)
-
-
-def _highlighted(part: parts.Curves) -> Collection[str]:
-    if part.visible is not None:
-        return set(part.visible)
-    if len(part.lines) <= 7:
-        return {line.name for line in part.lines}
-    order = sorted(part.lines, key=lambda line: charts.end_of(line, -np.inf), reverse=True)
-    return {line.name for line in order[:5]}
 
 
 _FIELDS = (
@@ -212,22 +207,20 @@ def _columns(table: parts.ScoreTable, rows: Sequence[parts.Score], show: _Show) 
 
     score = (table.score_label, "score", "spread", f"mean ± {table.spread_label}", "score")
     families, forms, seconds, tests = map(own, ("family", "form", "seconds", "p_value"))
+    chosen = {name: [row.chosen.get(name) for row in rows] for name in _settings(rows)}
     found = [
         measured(*score),
         _column("Family", families, [text(one or None) for one in families], kind="family"),
         _column("Batches", forms, [text(one or None) for one in forms]),
         _column("p\N{NON-BREAKING HYPHEN}value", tests, map(p_value, tests)),
         measured(table.estimate_label, "estimate", "estimate_error", "± standard error"),
-        *(_setting(name, rows) for name in _settings(rows)),
+        *(
+            _column(name[:1].upper() + name[1:], held, number_format.numbers(held))
+            for name, held in chosen.items()
+        ),
         _column("Time", seconds, map(number_format.duration, seconds)),
     ]
     return [one for one in found if one.kind == "score" or any(key for _, key in one.cells)]
-
-
-def _setting(name: str, rows: Sequence[parts.Score]) -> _Column:
-    """Make one column of the chosen configurations."""
-    found = [row.chosen.get(name) for row in rows]
-    return _column(name[:1].upper() + name[1:], found, number_format.numbers(found))
 
 
 def _column(
@@ -303,15 +296,11 @@ def _cell(
 
 
 def _shade(cell: parts.TableCell) -> str:
-    """Name the shade of a cell: how far it lies above or below the paper.
-
-    Three steps either way, at one, two and four combined standard deviations. Without those, the
-    verdict decides.
-    """
+    """Name the shade of a cell: how far it lies from the paper; without that, by its verdict."""
     far = cell.distance
     if far is None:
         return {"better": "up2", "worse": "down2"}.get(cell.verdict, "")
-    step = sum(abs(far) > edge for edge in (1, 2, 4))
+    step = sum(abs(far) > edge for edge in (1, 2, 4))  # combined standard deviations
     return f"{'up' if far > 0 else 'down'}{step}" if step else ""
 
 

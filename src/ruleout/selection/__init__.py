@@ -127,8 +127,8 @@ _SHARES = {
 }
 
 
-def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
-    r"""Return a criterion that judges models without true labels.
+def criterion(name: str | Criterion, *, loss: str = "cce", **options: Any) -> Criterion:
+    r"""Return a criterion that judges models without true labels; one is returned as it is.
 
     Parameters
     ----------
@@ -154,6 +154,8 @@ def criterion(name: str, *, loss: str = "cce", **options: Any) -> Criterion:
     >>> criterion("risk", loss="gce", q=0.5).higher_is_better
     False
     """
+    if isinstance(name, Criterion):
+        return name
     if name in _SHARES:
         return _SHARES[name]
     if name != "risk":
@@ -401,7 +403,7 @@ def search(
     >>> found.configuration
     {'learning_rate': 0.1, 'weight_decay': 1e-05}
     """
-    judge = criterion if isinstance(criterion, Criterion) else _criterion(criterion)
+    judge = _criterion(criterion)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed, x)
     aside = _aside(trials, share, folds)
