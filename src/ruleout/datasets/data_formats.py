@@ -52,20 +52,6 @@ def check_sum(expected: str | None, *parts: bytes | bytearray | memoryview) -> N
         raise DataError(f"the content has sha256 {found.hexdigest()[:12]}… {wanted}")
 
 
-class _Gzip:
-    """zlib's decompressor with the face of lzma's."""
-
-    def __init__(self) -> None:
-        self._engine = zlib.decompressobj(31)
-
-    eof = property(lambda self: self._engine.eof)
-    needs_input = property(lambda self: not self._engine.unconsumed_tail)
-    unused_data = property(lambda self: self._engine.unused_data)
-
-    def decompress(self, packed: bytes, most: int) -> bytes:
-        return self._engine.decompress(self._engine.unconsumed_tail or packed, most)
-
-
 class Content:
     """What a stream holds, unpacked if it starts as gzip or xz do: at most so many bytes."""
 
@@ -77,17 +63,17 @@ class Content:
         self._stream, self._left = stream, most
         self._engine: Any = None
         if self.start == b"\x1f\x8b":
-            self._engine = _Gzip()
+            self._name, self._engine = "gzip", zlib.decompressobj(31)
         elif self.start == b"\xfd7":
-            self._engine = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+            packed = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+            self._name, self._engine = "xz", packed
 
-    def fill(self, out: memoryview) -> int:
-        """Fill `out` as far as the content reaches; return how far that is."""
-        done = 0
-        while done < len(out) and (piece := self.some(len(out) - done)):
-            out[done : done + len(piece)] = piece
-            done += len(piece)
-        return done
+    def take(self, size: int) -> bytearray:
+        """Return the next bytes; fewer than `size` only where the content ends."""
+        data = bytearray()
+        while len(data) < size and (piece := self.some(size - len(data))):
+            data += piece
+        return data
 
     def some(self, most: int) -> bytes:
         """Return the next bytes: one at least, `most` at most; none where the content ends."""
@@ -95,9 +81,11 @@ class Content:
         if self._engine is None:
             data = self._stream.read(most)
         while not data and self._engine is not None and not self._engine.eof:
-            packed = self._stream.read(_PACKED) if self._engine.needs_input else b""
-            if self._engine.needs_input and not packed:
-                break
+            packed = getattr(self._engine, "unconsumed_tail", b"")  # zlib's; lzma keeps its own
+            if getattr(self._engine, "needs_input", not packed):
+                packed = self._stream.read(_PACKED)
+                if not packed:
+                    break
             try:
                 data = self._engine.decompress(packed, most)
             except zlib.error:
@@ -113,11 +101,10 @@ class Content:
         """Raise unless what is packed ends here, and the file with it."""
         if self._engine is None:
             return
-        name = "gzip" if isinstance(self._engine, _Gzip) else "xz"
         if not self._engine.eof:
-            raise DataError(f"the {name} data stop before their checksum")
+            raise DataError(f"the {self._name} data stop before their checksum")
         if self._engine.unused_data or self._stream.read(1):
-            raise DataError(f"bytes follow after the {name} data")
+            raise DataError(f"bytes follow after the {self._name} data")
 
 
 _NOTES = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # dates and owners
@@ -148,57 +135,44 @@ def read_tar(
     nothing is unpacked.
     """
     with reporting(file), open(file, "rb") as stream:
-        content, seen = Content(stream, limits.total), set[str]()
-        for count, member in enumerate(_members(content, limits.member)):
+        seen, members = set[str](), _members(Content(stream, limits.total), limits.member)
+        for count, (member, data) in enumerate(members):
             if count == limits.members:
                 raise DataError(f"the archive has more than {limits.members:,} members")
             if member.type in _NOTES:
-                notes = _body(content, member)
-                if b" path=" in notes or b" size=" in notes:
+                if b" path=" in data or b" size=" in data:
                     raise DataError("the archive has a name or size too long for its form")
                 continue
             if member.name in seen:
                 raise DataError(f"the archive has two members {brief(member.name)}")
             seen.add(member.name)
-            take = member.isreg() and wanted(member.name)
-            data = _body(content, member, keep=take)
-            if take:
+            if member.isreg() and wanted(member.name):
                 yield member.name, data
 
 
-def _members(content: Content, most: int) -> Iterator[tarfile.TarInfo]:
-    """Give what the headers say up to the end; a reader takes the content after each."""
+def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Give what the headers say up to the end, and what follows each."""
+
+    def take(size: int, where: str) -> bytes:
+        data = content.take(size)
+        if len(data) < size:
+            raise DataError(f"the archive stops inside {where}")
+        return bytes(data)
+
     problem = "this is not a tar archive"
-    while any(header := _take(content, tarfile.BLOCKSIZE, "a header")):
+    while any(header := take(tarfile.BLOCKSIZE, "a header")):
         try:
             member = tarfile.TarInfo.frombuf(header, "latin-1", "strict")
         except tarfile.HeaderError:
             raise DataError(problem) from None
         problem = "a header is damaged"
-        yield _checked(member, most)
+        where = f"member {brief(_checked(member, most).name)}"
+        data = take(member.size, where)
+        take(-member.size % tarfile.BLOCKSIZE, where)
+        yield member, data
     while content.some(1 << 16):
         pass  # zeros, or nothing of interest
     content.finish()
-
-
-def _body(content: Content, member: tarfile.TarInfo, *, keep: bool = True) -> bytes:
-    """Return the content of the member whose header was given last, or pass over it."""
-    where = f"member {brief(member.name)}"
-    data = _take(content, member.size, where, keep=keep)
-    _take(content, -member.size % tarfile.BLOCKSIZE, where, keep=False)
-    return data
-
-
-def _take(content: Content, size: int, where: str, *, keep: bool = True) -> bytes:
-    data, left = bytearray(), size
-    while left:
-        piece = content.some(left)
-        if not piece:
-            raise DataError(f"the archive stops inside {where}")
-        left -= len(piece)
-        if keep:
-            data += piece
-    return bytes(data)
 
 
 def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
@@ -304,10 +278,10 @@ def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> N
         if content.start not in (b"\x1f\x8b", b"\0\0", b"\0"):
             raise DataError(f"the file starts with {content.start!r}: it is neither gzip nor idx")
         header = _header(content, shape)
-        values = np.empty(math.prod(shape), np.uint8)
-        found = content.fill(values.data)
-        if found < len(values):
-            raise DataError(f"the values stop after {found:,} of {len(values):,}")
+        wanted = math.prod(shape)
+        values = np.frombuffer(content.take(wanted), np.uint8)
+        if len(values) < wanted:
+            raise DataError(f"the values stop after {len(values):,} of {wanted:,}")
         if content.some(1):
             raise DataError("bytes follow after the last value")
         content.finish()
@@ -323,21 +297,21 @@ def check_labels(labels: NDArray[np.uint8], k: int, file: Path | None = None) ->
 
 
 def _header(content: Content, shape: tuple[int, ...]) -> bytearray:
-    header = bytearray(4 + 4 * len(shape))
-    found = content.fill(memoryview(header))
-    if found >= 4:
+    wanted = 4 + 4 * len(shape)
+    header = content.take(wanted)
+    if len(header) >= 4:
         if header[:2] != b"\0\0":
             raise DataError(f"the content starts with 0x{header[:4].hex()}: this is not idx")
         if header[2] != 0x08:
             raise DataError(f"the values are of type 0x{header[2]:02x} instead of 0x08, bytes")
         if header[3] != len(shape):
             raise DataError(f"the header claims {header[3]} dimension(s) instead of {len(shape)}")
-    if found < len(header):
-        raise DataError(f"the header stops after {found} of {len(header)} bytes")
+    if len(header) < wanted:
+        raise DataError(f"the header stops after {len(header)} of {wanted} bytes")
     sizes = np.frombuffer(header, ">u4", offset=4).tolist()
     if sizes != list(shape):
-        claimed, wanted = (" × ".join(map(str, some)) for some in (sizes, shape))
-        raise DataError(f"the header claims {claimed} values instead of {wanted}")
+        claimed, known = (" × ".join(map(str, some)) for some in (sizes, shape))
+        raise DataError(f"the header claims {claimed} values instead of {known}")
     return header
 
 
