@@ -17,8 +17,7 @@ from typing import IO
 import numpy as np
 import pytest
 
-from ruleout.datasets.data_files import DataFile
-from ruleout.datasets.data_formats import CifarSet, IdxSet, NewsSet
+from ruleout.datasets.data_formats import CifarSet, DataFile, IdxSet, NewsSet
 from ruleout.datasets.registry import REGISTRY
 
 PIXELS = np.arange(24, dtype=np.uint8).reshape(6, 2, 2) * 11  # up to 253

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from ruleout.datasets import DataError, load
-from ruleout.datasets.data_files import DataFile
-from ruleout.datasets.data_formats import TableSet, read_delimited
+from ruleout.datasets.data_formats import DataFile, TableSet, read_delimited
 from ruleout.datasets.registry import REGISTRY
 
 GOOD = b"a,0.5,1,cat\nb,-2,?,dog\nc,3e1,4,cat\n"

@@ -6,7 +6,7 @@ Which files make up those that ship, where they come from and what they must hol
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from tomllib import loads
@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ruleout.datasets.data_files import DataFile, data_root
-from ruleout.datasets.data_formats import CifarSet, Entry, IdxSet, NewsSet, Rows, TableSet
+from ruleout.datasets.data_formats import KINDS, DataFile, Entry, Rows, data_root
 from ruleout.datasets.dataset import Dataset
 from ruleout.labels.classes import ClassName, encode, find_name
 from ruleout.labels.errors import DataError, brief
@@ -180,7 +179,7 @@ def _digits() -> tuple[Any, Any]:
 
 def _shipped() -> dict[str, Entry]:
     """Read what ``sources.toml`` says of the data sets that ship."""
-    kinds: Any = {"idx": IdxSet, "cifar": CifarSet, "news": NewsSet, "table": TableSet}
+    kinds: Any = {**KINDS, "digits": partial(LoadedSet, loader=_digits)}
 
     def value(told: Any) -> Any:
         if isinstance(told, list):
@@ -194,13 +193,4 @@ def _shipped() -> dict[str, Entry]:
     return {name: kinds[one.pop("kind")](**value(one)) for name, one in loads(text).items()}
 
 
-REGISTRY: dict[str, Entry] = {
-    "digits": LoadedSet(
-        loader=_digits,
-        source="The test part of the UCI optical digits (Alpaydin and Kaynak 1998), as "
-        "scikit-learn ships it.",
-        origin="in scikit-learn",
-        known=((1797, 0), 64, tuple(range(10))),
-    ),
-    **_shipped(),
-}
+REGISTRY = _shipped()

@@ -139,11 +139,7 @@ def densenet22(shape: tuple[int, ...], classes: int) -> nn.Module:
 
 #: Models by name; each is a function of the shape of an example and the number of classes.
 MODELS: dict[str, Callable[..., nn.Module]] = {
-    "linear": linear,
-    "mlp": mlp,
-    "resnet32": resnet32,
-    "densenet22": densenet22,
-    "resnet34": resnet34,
+    one.__name__: one for one in (linear, mlp, resnet32, densenet22, resnet34)
 }
 
 

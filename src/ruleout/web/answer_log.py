@@ -338,6 +338,9 @@ def read(db: Connection, settings: Settings) -> AnswerLog:
     return from_cells(cells, settings, named, given, decided)
 
 
+_PLAIN = ("number", "round", "which", "took_ms", "received")  # numbers as they are
+
+
 def from_cells(
     cells: Mapping[str, Sequence[Any]],
     settings: Settings,
@@ -359,7 +362,9 @@ def from_cells(
     settled = _whole([which.get(name) for _, name, _ in things])
     gold = _whole([code for *_, code in things])
     until = np.searchsorted([last for last, _ in settings.grown], _whole(cells["question"]))
+    plain = {name: _whole(cells[name]) for name in _PLAIN}
     return AnswerLog(
+        **plain,
         classes=settings.classes,
         users=tuple(name for _, name in people),
         items=tuple(name for _, name, _ in things),
@@ -367,17 +372,12 @@ def from_cells(
         decided=settled,
         decisions=tuple(decided),
         sets=tuple(map(tuple, json.loads(f"[{','.join(places)}]"))),  # in one go: many times faster
-        number=_whole(cells["number"]),
         user=_places([number for number, _ in people], cells["user"]),
         item=_places([number for number, *_ in things], cells["item"]),
-        round=_whole(cells["round"]),
         asked_of=sizes[until],
         kind=kind,
         proposed=used[:n],
         excluded=used[n:],
-        which=_whole(cells["which"]),
-        took_ms=_whole(cells["took_ms"]),
-        received=_whole(cells["received"]),
         gold=np.array(cells["gold"], np.bool_),
         late=late,
         counts=stands & ~late & (kind != kind_at["undo"]),
