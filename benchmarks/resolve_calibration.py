@@ -1,4 +1,4 @@
-"""Is `resolve` right as often as it says? Rows are those that trained the model.
+"""How often `resolve` is right beside what it says: rows that trained the model, and fresh ones.
 
     python benchmarks/resolve_calibration.py [--record] [--projects 40] [--only 200,1,0.1]
         [--device cuda] [--jobs 15] [--out resolve_calibration.jsonl]
@@ -6,20 +6,21 @@
 Rule-out answers about digits, about Gaussian blobs, and about classes of two blobs each, which no
 linear model can tell apart well. A share of the answers is wrong; thirty questions with a known
 answer measure the share. A model learns from all answers by the likelihood, its settings chosen
-without true labels, and the same rows are resolved. Rows of all projects of a setting are sorted by
-the probability that `resolve` gives and cut into five bins of equal counts: what it said on average
-is put beside how often it was right. Rows of a project err together, so standard errors are those
-of sums over projects. Beside its accuracy are those of the two it combines: of the model's own
+without true labels, and the same rows are resolved; so are 400 fresh rows of the same world, with
+as many answers each, as a table of their own. Rows of all projects of a setting are sorted by the
+probability that `resolve` gives and cut into five bins of equal counts: what it said on average is
+put beside how often it was right. Rows of a project err together, so standard errors are those of
+sums over projects. Beside its accuracy are those of the two it combines: of the model's own
 predictions on these rows, and of answers alone, ties counting in parts.
 
 Projects are trials of one stack, which a GPU likes; a test holds them against the classifier. Every
-project is one line of the file `--out`; those that are in it are not made again, so a run that was
+project is two lines of the file `--out`; those that are in it are not made again, so a run that was
 cut off goes on, files can be joined, and `--projects 0` only says what the file holds. `--only` is
 rows, answers and the share that is wrong. On a GPU, settings side by side:
 
     python benchmarks/resolve_calibration.py --device cuda --jobs 15
 
-How doubt follows from models that differ (`_unseen` in the classifier) was set on seeds 1,000 to
+How doubt follows from models that differ (`_mean` in the classifier) was set on seeds 1,000 to
 1,029 of digits, of these blobs and of two kinds more, and on Texture, Kuzushiji-MNIST and yeast.
 Seeds here start at 0; classes of two blobs were not looked at before.
 """
@@ -49,7 +50,7 @@ from ruleout.training import Trial, fit_grid
 from ruleout.training.grid_fit import predict
 
 Array = NDArray[np.float64]
-GOLD = 30
+GOLD, FRESH = 30, 400
 WORLDS = ("digits", "blobs", "pairs")
 
 
@@ -66,37 +67,41 @@ class Drawn(NamedTuple):
     known: Evidence
 
 
-def rows(name: str, n: int, seed: int) -> tuple[Any, Any, int]:
-    """Return features, true classes, and how many classes there are."""
+def rows(name: str, n: int, seed: int) -> list[tuple[Any, Any, int]]:
+    """Return features, true classes, and how many classes there are; the same of fresh rows."""
     random = np.random.default_rng([seed, n])
     if name == "digits":
         x, y = ro.datasets.load("digits").train
-        some = random.permutation(len(x))[:n]
-        return x[some], np.asarray(y)[some], 10
-    y = random.integers(0, 6, n)
-    if name == "blobs":
-        means = 1.4 * random.normal(size=(6, 8))[y]
-    else:
-        means = 1.4 * random.normal(size=(2, 6, 8))[random.integers(0, 2, n), y]
-    return (means + random.normal(size=(n, 8))).astype(np.float32), y, 6
+        some = random.permutation(len(x))
+        return [(x[i], np.asarray(y)[i], 10) for i in (some[:n], some[n : n + FRESH])]
+    found, means = [], np.empty(0)
+    for count in (n, FRESH):
+        y = random.integers(0, 6, count)
+        if not means.size:
+            means = 1.4 * random.normal(size=(2, 6, 8) if name == "pairs" else (1, 6, 8))
+        own = means[random.integers(0, 2, count) if name == "pairs" else 0, y]
+        found.append(((own + random.normal(size=(count, 8))).astype(np.float32), y, 6))
+    return found
 
 
-def drawn(name: str, n: int, answers: int, wrong: float, seed: int) -> Drawn:
-    """Draw the rows of a project, and what was said about them."""
-    x, y, k = rows(name, n, seed)
-    items = np.tile(np.arange(n), answers)
-    sets = ro.draw(y[items], classes=k, seed=np.random.default_rng([seed, 1]), noise=wrong)
+def drawn(name: str, n: int, answers: int, wrong: float, seed: int) -> tuple[Drawn, Drawn]:
+    """Draw the rows of a project, and fresh ones, and what was said about them."""
+    chance = np.random.default_rng([seed, 1])
     missed = int(np.random.default_rng([seed, 2]).binomial(GOLD, wrong))
-    return Drawn(x, y, ro.evidence(sets, error=(missed, GOLD), items=items))
+    found = []
+    for x, y, k in rows(name, n, seed):
+        items = np.tile(np.arange(len(x)), answers)
+        sets = ro.draw(y[items], classes=k, seed=chance, noise=wrong)
+        found.append(Drawn(x, y, ro.evidence(sets, error=(missed, GOLD), items=items)))
+    return found[0], found[1]
 
 
 def combined(one: Drawn, each: Array, own: NDArray[np.intp]) -> Project:
-    """Resolve a project by models ``[cuts, n, k]`` that did not see a row, as the classifier."""
-    mean = each.mean(0)
-    differ = float((each.argmax(-1) != mean.argmax(-1)).mean())
+    """Resolve rows by models that did not see them, ``[m, n, k]`` logits, as the classifier."""
+    tensors = torch.from_numpy(each)
+    told = classifier._mean(tensors.shape[1:], [np.arange(len(one.y))] * len(each), tensors)
     cases = [(weight, torch.from_numpy(table)) for weight, table in one.known.cases()]
-    logits = torch.from_numpy(mean).log()
-    said, _ = classifier._posterior(logits, classifier._doubt(differ), cases)
+    said, _ = classifier._posterior(*told, cases)
     best, places = (part.numpy() for part in said.max(-1))
     likely = one.known.likelihood == one.known.likelihood.max(1, keepdims=True)
     alone = float((likely[np.arange(len(one.y)), one.y] / likely.sum(1)).mean())
@@ -106,9 +111,9 @@ def combined(one: Drawn, each: Array, own: NDArray[np.intp]) -> Project:
 
 def simulate(
     name: str, n: int, answers: int, wrong: float, seeds: Sequence[int], **options: Any
-) -> list[Project]:
-    """Fit and resolve some projects as trials of one stack."""
-    every = [drawn(name, n, answers, wrong, seed) for seed in seeds]
+) -> list[tuple[Project, Project]]:
+    """Fit some projects as trials of one stack, and resolve their rows and fresh ones."""
+    every, fresh = zip(*(drawn(name, n, answers, wrong, seed) for seed in seeds), strict=True)
     x, places = np.concatenate([one.x for one in every]), np.arange(n * len(every)).reshape(-1, n)
     trials = [
         Trial(one.known.sets, rows=own, seed=seed, evidence=one.known)
@@ -119,7 +124,6 @@ def simulate(
     found = search(x, trials, folds=5, per_trial=True, **({"grid": "small"} | how))
     assert found.final is not None
     device, k = how.get("device"), every[0].known.sets.shape[1]
-    own = [predict(found.final.module(t).to(device), one.x) for t, one in enumerate(every)]
     cuts = int(np.clip(4000 // n, 4, 16))
     each = np.zeros((len(every), cuts, n, k))
     for c in {*found.chosen.tolist()}:
@@ -133,10 +137,16 @@ def simulate(
                 left.append((t, place // 5, part))
         fit = fit_grid(x, kept, **how | {"grid": [found.grid.configurations[c]]}, moments=False)
         for model, (t, i, part) in enumerate(left):
-            logits = predict(fit.module(model).to(device), every[t].x[part])
-            each[t, i, part] = logits.double().softmax(-1).numpy()
-    named = (logits.argmax(-1).numpy() for logits in own)
-    return [combined(*three) for three in zip(every, each, named, strict=True)]
+            each[t, i, part] = predict(fit.module(model).to(device), every[t].x[part]).numpy()
+    pairs = []
+    for t, (own, new) in enumerate(zip(every, fresh, strict=True)):
+        five = [
+            predict(found.grid.module(5 * t + i, int(found.chosen[t])), new.x) for i in range(5)
+        ]
+        named = [predict(found.final.module(t), one.x).argmax(-1).numpy() for one in (own, new)]
+        folded = torch.stack(five).double().numpy()
+        pairs.append((combined(own, each[t], named[0]), combined(new, folded, named[1])))
+    return pairs
 
 
 def bins(projects: Sequence[Project], count: int = 5) -> list[tuple[float, float, float]]:
@@ -168,7 +178,7 @@ def summary(projects: Sequence[Project]) -> dict[str, Any]:
 
 
 def line(cell: dict[str, Any], seed: int, one: Project) -> str:
-    """Return a project as one line."""
+    """Return the rows of a project, or its fresh ones, as one line."""
     said, right = np.rint(1e4 * one.said).astype(int), one.right.astype(int)
     told = {"seed": seed, "predicted": one.predicted, "answers alone": one.answers}
     return json.dumps({**cell, **told, "said": said.tolist(), "right": right.tolist()}) + "\n"
@@ -179,7 +189,11 @@ def job(told: tuple[dict[str, Any], list[int], str | None]) -> list[str]:
     torch.set_num_threads(1)
     name, n, answers, wrong = cell.values()
     found = simulate(name, n, answers, wrong, seeds, device=device)
-    return [line(cell, seed, one) for seed, one in zip(seeds, found, strict=True)]
+    kinds = ({}, {"fresh": True})
+    pairs = zip(seeds, found, strict=True)
+    return [
+        line(cell | k, seed, p) for seed, both in pairs for k, p in zip(kinds, both, strict=True)
+    ]
 
 
 def main() -> None:
@@ -214,14 +228,16 @@ def main() -> None:
         cell = dict(zip(names, (n, answers, wrong), strict=True))
         lines = [one for one in read(told.out) if cell.items() <= one.items()]
         name = f"{n} rows, {answers} answers, {wrong:.0%} wrong"
-        for world in (*WORLDS, "all"):
-            own = [_project(one) for one in lines if world in (one["world"], "all")]
+        for world, fresh in product((*WORLDS, "all"), (False, True)):
+            some = [one for one in lines if world in (one["world"], "all")]
+            own = [_project(one) for one in some if one.get("fresh", False) == fresh]
             if not own:
                 continue
-            results[f"{name}, {world}"] = found = summary(own)
+            told_of = f"{name}, {world}{', fresh rows' if fresh else ''}"
+            results[told_of] = found = summary(own)
             gaps = " ".join(f"{100 * (s - r):+5.1f} ({100 * e:.1f})" for s, r, e in found["bins"])
             rest = ", ".join(f"{key} {value}" for key, value in found.items() if key != "bins")
-            print(f"{name}, {world}: said - right {gaps}; {rest}", flush=True)
+            print(f"{told_of}: said - right {gaps}; {rest}", flush=True)
     if told.record:
         record("resolve_calibration", "python benchmarks/resolve_calibration.py --record", results)
 

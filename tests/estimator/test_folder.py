@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from estimator.small import NAMES, SETS, X, Y, classifier
 from numpy.testing import assert_array_equal
 from torch import nn
@@ -74,6 +75,7 @@ def test_the_folder_holds_weights_and_a_card(tmp_path: Path) -> None:
     clf.save(tmp_path / "model", reading={"kind": "images", "size": [8, 8]})
     assert {one.name for one in (tmp_path / "model").iterdir()} == {
         "card.json",
+        "folds.safetensors",
         "model.safetensors",
     }
     card = json.loads((tmp_path / "model" / "card.json").read_text())
@@ -83,6 +85,23 @@ def test_the_folder_holds_weights_and_a_card(tmp_path: Path) -> None:
     assert card["record"]["data"] == clf.record_["data"]
     assert set(card["record"]["versions"]) >= {"ruleout", "torch", "python"}
     assert load(tmp_path / "model").reading_ == {"kind": "images", "size": [8, 8]}
+
+
+def test_a_folder_of_before_has_no_models_of_folds(tmp_path: Path) -> None:
+    """It opens, and fresh rows are resolved by the one model."""
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}).fit(X[:200], SETS[:200])
+    clf.save(tmp_path / "model")
+    (tmp_path / "model" / "folds.safetensors").unlink()
+    file = tmp_path / "model" / "card.json"
+    card = json.loads(file.read_text())
+    del card["folds"], card["sha256"]
+    file.write_text(json.dumps(card | {"sha256": model_folder._sum(card)}))
+    again = load(tmp_path / "model")
+    clf._fold_models = torch.nn.ModuleList()
+    found, one = (each.resolve(X[200:], SETS[200:]) for each in (again, clf))
+    assert_array_equal(found.probability, one.probability)
+    again.save(tmp_path / "model")
+    assert not (tmp_path / "model" / "folds.safetensors").exists()
 
 
 def test_how_files_were_read_survives_a_second_save(tmp_path: Path) -> None:

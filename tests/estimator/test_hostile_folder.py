@@ -233,6 +233,11 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     ("history", _set(history={"loss": 3}), WRONG.replace("{name!r}", "'history'")),
     ("criterion", _set(criterion=["accuracy"]), WRONG.replace("{name!r}", "'criterion'")),
     ("no size", _set(weights={}), WRONG.replace("{name!r}", "'weights'")),
+    ("no size of folds", _set(folds={"models": 5}), WRONG.replace("{name!r}", "'folds'")),
+    ("folds", _set(folds=None), WRONG.replace("{name!r}", "'folds'")),
+    ("half a model", _set(folds={"models": 2.0}), WRONG.replace("{name!r}", "'folds'")),
+    ("fewer than none", _set(folds={"models": -1}), WRONG.replace("{name!r}", "'folds'")),
+    ("so many models", _set(folds={"models": 10**9}), WRONG.replace("{name!r}", "'folds'")),
     # ---------------------------------------------------------------- the weights
     (
         "truncated",
@@ -245,6 +250,17 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
             (path / "model.safetensors").read_bytes()[:-1] + b"\1"
         ),
         WEIGHTS + "the content is not what card.json describes" + AGAIN,
+    ),
+    (
+        "no models of folds",
+        lambda path: (path / "folds.safetensors").unlink(),
+        "{path}/folds.safetensors: the weights are missing; copy the whole folder",
+    ),
+    (
+        "one more model",
+        lambda path: _card(path, lambda card: card["folds"].update(models=6)),
+        "{path}/folds.safetensors: the model needs F32 [3, 64] as '5.0.weight', and the file has nothing"
+        + OTHERS,
     ),
     (
         "no weights at all",
@@ -369,7 +385,7 @@ def test_any_other_file_is_no_folder(tmp_path: Path) -> None:
         load(tmp_path / "a.onnx")
 
 
-@pytest.mark.parametrize("name", ["card.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["card.json", "model.safetensors", "folds.safetensors"])
 def test_a_changed_byte_is_noticed_or_harmless(name: str, saved: Path, model: Path) -> None:
     """200 random changes of one byte each: a sentence, or the very same model."""
     right = load(saved)
@@ -392,7 +408,7 @@ def test_a_changed_byte_is_noticed_or_harmless(name: str, saved: Path, model: Pa
     assert noticed > 0.9 * int(200 * COUNT)
 
 
-@pytest.mark.parametrize("name", ["card.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["card.json", "model.safetensors", "folds.safetensors"])
 def test_a_file_cut_short_is_noticed(name: str, saved: Path, model: Path) -> None:
     content = (saved / name).read_bytes()
     for length in range(0, len(content) - 2, max(1, len(content) // 100)):

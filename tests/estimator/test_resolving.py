@@ -102,6 +102,45 @@ def test_the_rows_that_trained_are_known_again(tmp_path: Path) -> None:
     assert np.array_equal(fresh.probability, again.probability)
 
 
+@pytest.mark.parametrize("scale", [False, True])
+def test_fresh_rows_are_named_by_the_mean_of_folds(
+    scale: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a model that was loaded, too; as many doubts as folds that name another class."""
+    clf = classifier(grid={"learning_rate": [0.1, 0.01]}, scale=scale).fit(X, SETS)
+    clf.save(tmp_path / "model")
+    seen: list[Any] = []
+    monkeypatch.setattr(room, "_posterior", lambda *told: seen.append(told) or told[:1] * 2)
+    for one in (clf, load(tmp_path / "model")):
+        one.resolve(FRESH, FRESH_SETS)
+    fit = ro.selection.search(
+        X if not scale else ro.datasets.scaling.Scaling.of(X)(X), SETS, folds=5, seed=0,
+        grid=[clf.configuration_], epochs=5,
+    )  # fmt: skip
+    rows = FRESH if not scale else ro.datasets.scaling.Scaling.of(X)(FRESH)
+    each = [fit.grid.logits(rows)[fold, 0].double().softmax(-1) for fold in range(5)]
+    mean = sum(each) / 5
+    other = sum(bool(p[i].argmax() != mean[i].argmax()) for p in each for i in range(200)) / 1000
+    assert 0.02 < other < 0.5
+    for logits, doubt, _ in seen:
+        assert np.allclose(logits.exp(), mean, atol=1e-5)
+        assert doubt == pytest.approx(2 * other**2 + 0.002)
+
+
+def _large(shape: Any, k: int) -> Any:
+    return torch.nn.Sequential(torch.nn.Linear(*shape, k), torch.nn.LayerNorm(k))
+
+
+def test_one_model_names_fresh_rows_where_folds_left_none() -> None:
+    """One share was held out, or models are large; nor do folds know what was learned later."""
+    for more in ({"validation_fraction": 0.2}, {"model": _large}):
+        told: dict[str, Any] = {"grid": {"learning_rate": [0.1, 0.01]}, "epochs": 1, **more}
+        assert not classifier(**told).fit(X[:40], SETS[:40])._fold_models
+    clf = classifier(grid={"learning_rate": [0.1]}).fit(X, SETS)
+    assert len(clf._fold_models) == 5
+    assert not clf.partial_fit(FRESH, FRESH_SETS)._fold_models
+
+
 def test_rows_of_which_some_trained() -> None:
     """The others are named by all the models, since none has seen them."""
     rows, both = np.arange(0, 300, 2), np.where(SETS.excluded, -np.inf, 0.0)
@@ -141,13 +180,14 @@ def test_what_cannot_be_crossed_is_said() -> None:
 def test_projects_of_a_stack_are_resolved_as_by_the_classifier() -> None:
     """What the benchmark measures is what users get; eight epochs, one of two settings."""
     given: dict[str, Any] = {"grid": {"learning_rate": [0.1, 0.01]}, "epochs": 8}
-    one = resolve_calibration.simulate("pairs", 60, 1, 0.1, [3, 4], **given)[1]
-    x, y, known = resolve_calibration.drawn("pairs", 60, 1, 0.1, 4)
-    clf = ro.RuleOutClassifier(approach="likelihood", random_state=4, **given).fit(x, known)
-    found = clf.resolve(x, known)
-    assert np.allclose(found.probability, one.said, atol=1e-3)
-    assert np.array_equal(found.labels == y, one.right)
-    assert clf.score(x, y) == one.predicted
+    both = resolve_calibration.simulate("pairs", 60, 1, 0.1, [3, 4], **given)[1]
+    own, fresh = resolve_calibration.drawn("pairs", 60, 1, 0.1, 4)
+    clf = ro.RuleOutClassifier(approach="likelihood", random_state=4, **given).fit(own.x, own.known)
+    for rows, one in zip((own, fresh), both, strict=True):
+        found = clf.resolve(rows.x, rows.known)
+        assert np.allclose(found.probability, one.said, atol=1e-3)
+        assert np.array_equal(found.labels == rows.y, one.right)
+        assert clf.score(rows.x, rows.y) == one.predicted
 
 
 @pytest.mark.slow
@@ -155,13 +195,14 @@ def test_projects_of_a_stack_are_resolved_as_by_the_classifier() -> None:
 def test_it_is_right_as_often_as_it_says(wrong: float, answers: int) -> None:
     """A small share of ``benchmarks/resolve_calibration.py``: three bins instead of five."""
     given: dict[str, Any] = {"grid": {"learning_rate": [0.01]}, "epochs": 300}
-    every = [
-        one
+    pairs = [
+        both
         for world in resolve_calibration.WORLDS
-        for one in resolve_calibration.simulate(world, 300, answers, wrong, range(3), **given)
+        for both in resolve_calibration.simulate(world, 300, answers, wrong, range(3), **given)
     ]
-    for said, right, error in resolve_calibration.bins(every, 3):
-        assert abs(said - right) < 0.03 + 2 * error
-    found = resolve_calibration.summary(every)
-    assert found["resolve"] > max(found["predict"], found["answers"])
-    assert found["worse than both"] == 0
+    for every in zip(*pairs, strict=True):  # rows that trained, and fresh ones
+        for said, right, error in resolve_calibration.bins(every, 3):
+            assert abs(said - right) < 0.03 + 2 * error
+        found = resolve_calibration.summary(every)
+        assert found["resolve"] > max(found["predict"], found["answers"])
+        assert found["worse than both"] == 0

@@ -62,7 +62,8 @@ def resolve(
     """Name the most likely class that was not ruled out, with its probability.
 
     'probability' is that by the model and by what was ruled out, 'before' by the model alone. Rows
-    that trained the model are named by models of its settings that did not see them.
+    that trained the model are named by models of its settings that did not see them, fresh rows by
+    those of the folds that chose its settings.
 
     Of a labelling project every item is named, by all answers about it. Where gold questions, or
     agreement, tell how often people err, a class that was ruled out by mistake can still be named.

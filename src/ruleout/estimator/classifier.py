@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -103,7 +103,7 @@ class Scaled(nn.Module):
         self.module, self.example_shape = module, getattr(module, "example_shape", ())
         kind = next(module.parameters()).dtype
         for name, values in zip(Scaling._fields, scaling, strict=True):
-            self.register_buffer(name, torch.as_tensor(values).to(kind))
+            self.register_buffer(name, torch.as_tensor(values).to(kind).clone())
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.module(((x.flatten(1) - self.mean) / self.spread).view_as(x))
@@ -363,6 +363,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self._keep_search(found)
             way = "share" if choosing["folds"] is None else "folds"
             self.record_["held_out" if way == "share" else way] = choosing[way]
+            self._fold_models = _fold_models(found, data.scaling)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -413,7 +414,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
         """Keep a trained model; what was judged before no longer holds."""
-        self.module_, self._state = module, state
+        self.module_, self._state, self._fold_models = module, state, nn.ModuleList()
         self.record_ = fit.record | ({"scaled": True} if isinstance(module, Scaled) else {})
         self.configuration_ = dict(fit.configurations[0])
         self.n_iter_ = int(fit.stopped[0, 0])
@@ -623,14 +624,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         choosing = {"criterion": self.criterion, "share": float(share), "rule": rule}
         return choosing | {"folds": parts, "patience": patience}
 
-    def _logits(self, X: Any) -> Tensor:
-        """Return ``[n, k]`` in float64.
+    def _logits(self, X: Any, module: nn.Module | None = None) -> Tensor:
+        """Return ``[n, k]`` in float64, by the model if no other one is given.
 
         Linear models and perceptrons are evaluated in float64, so that a row's result does not
         depend on the rows beside it; other models in the precision they were trained in.
         """
         check_is_fitted(self, "module_")
-        x, module = self._checked(gather(X, "X")[0], reset=False), self.module_
+        x, module = self._checked(gather(X, "X")[0], reset=False), module or self.module_
         if dense_layers(_inner(module)) is not None:
             module = deepcopy(module).double()
         if self.device is not None:
@@ -696,6 +697,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             each, by `sets`, `sample_weight` and `groups` as in :meth:`fit`, and a row is named by
             those that did not see it. Where some rows trained, give their numbers: `sets`, weights
             and groups are then about these. None: where X and `sets` are to the bit those of `fit`.
+            Other rows are named by the mean of the models of the five folds, where these chose the
+            settings of a linear model or perceptron, else by the one model.
         progress
             Called after every epoch of that training, as in :meth:`fit`.
         """
@@ -709,7 +712,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             some = X if rows is None else _safe_indexing(X, rows)
             data = self._training_data(some, sets, sample_weight, groups=groups, **known)
             seen = cross is not None or self._trained_by(data)
-        told = self._unseen(X, data, rows, progress) if seen else (self._logits(X), _DOUBT)
+        told = self._unseen(X, data, rows, progress) if seen else self._fresh(X)
         said, before = _posterior(*told, self._cases(sets, likelihood, told[0]))
         best, places = said.max(-1)
         before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
@@ -729,7 +732,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Return log probabilities ``[n, k]`` by models that did not see a row, and their doubt.
 
         Of few rows models differ much: the mean of several errs less, and knows better how much.
-        How often one of them names another class than their mean says how much may be doubted.
         """
         x, n = self._checked(X, reset=False), len(data.sets)
         x = x if data.scaling is None else data.scaling(x)
@@ -749,17 +751,19 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             progress=_stage(progress, "training without the rows to name"), **options,
         )  # fmt: skip
         others = np.setdiff1d(np.arange(x.shape[0]), rows)
-        found = torch.zeros(2, x.shape[0], len(self.classes_), dtype=torch.float64)
-        for trial, part in enumerate(parts):
-            own = np.concatenate([rows[part], others])
-            each = module_logits(fit.module(trial), x[own]).double().softmax(-1)
-            found[0, own] += each
-            found[1, own, each.argmax(-1)] += 1
-        if fit.diverged.any() or not found.isfinite().all():
+        places = [np.concatenate([rows[part], others]) for part in parts]
+        each = (module_logits(fit.module(t), x[own]).double() for t, own in enumerate(places))
+        mean, doubt = _mean((x.shape[0], len(self.classes_)), places, each)
+        if fit.diverged.any() or mean.isnan().any():
             raise InputError("training without some of the rows diverged", "lower learning_rate")
-        mean, votes = found / found.sum(-1, keepdim=True)
-        differ = 1 - float(votes.gather(-1, mean.argmax(-1, keepdim=True)).mean())
-        return mean.log(), _doubt(differ) if cuts > 1 else _DOUBT
+        return mean, doubt if cuts > 1 else _DOUBT
+
+    def _fresh(self, X: Any) -> tuple[Tensor, float]:
+        """Return the same of rows that no model saw: by those of the folds, if they were kept."""
+        if not self._fold_models:
+            return self._logits(X), _DOUBT
+        each = [self._logits(X, one) for one in self._fold_models]
+        return _mean(each[0].shape, [np.arange(len(each[0]))] * len(each), each)
 
     def _cases(self, sets: Any, likelihood: Any, like: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Yield how likely all that was said is, at each error rate that may be true."""
@@ -839,16 +843,28 @@ def _inner(module: nn.Module) -> nn.Module:
 
 def _trained(fit: GridFit, scaling: Scaling | None) -> nn.Module:
     """Return the one model of a fit, in the precision it was trained in; raise if it is lost."""
+    module = fit.fresh(0)
     weights = {name: value[0, 0].clone() for name, value in fit.weights.items()}
-    finite = all(bool(torch.isfinite(value).all()) for value in weights.values())
-    if fit.diverged[0, 0] or not finite:
+    module.load_state_dict(weights, assign=True)
+    if fit.diverged[0, 0] or not _finite(module):
         rate = fit.configurations[0]["learning_rate"]
         problem = f"training diverged in epoch {int(fit.diverged[0, 0] or fit.epochs[-1])}"
         say = f"scale the features, or lower learning_rate (it was {rate:g})"
         raise InputError(problem, say)
-    module = fit.fresh(0)
-    module.load_state_dict(weights, assign=True)
     return (module if scaling is None else Scaled(module, *scaling)).eval()
+
+
+def _fold_models(found: Search, scaling: Scaling | None) -> nn.ModuleList:
+    """Return the models of the folds, with the settings that were chosen; none of large models."""
+    place, count = int(found.chosen[0]), found.mass.shape[1]
+    every = [found.grid.module(fold, place) for fold in range(count)] if count > 1 else []
+    good = all(dense_layers(one) is not None and _finite(one) for one in every)
+    every = [one if scaling is None else Scaled(one, *scaling) for one in every if good]
+    return nn.ModuleList(every).eval()
+
+
+def _finite(module: nn.Module) -> bool:
+    return all(bool(torch.isfinite(value).all()) for value in module.state_dict().values())
 
 
 def _stage(tell: Progress | None, name: str) -> Callable[[int, int], None] | None:
@@ -875,9 +891,21 @@ _DOUBT = 0.035  # the share to be expected of a single model
 _SAMPLE = 4096  # rows that tell how sure
 
 
-def _doubt(differ: float) -> float:
-    """Return the share to be expected of the mean of models of which so many differ from it."""
-    return 2 * differ**2 + 0.002
+def _mean(
+    shape: tuple[int, ...], places: Sequence[Any], each: Iterable[Tensor]
+) -> tuple[Tensor, float]:
+    """Return the logarithm of the mean over models, ``[n, k]``, and the share to be expected of it.
+
+    `each` has a model's logits for the rows in its `places`. How often a model names another class
+    than the mean says how much may be doubted.
+    """
+    found = torch.zeros(2, *shape, dtype=torch.float64)
+    for own, logits in zip(places, each, strict=True):
+        found[0, own] += logits.softmax(-1)
+        found[1, own, logits.argmax(-1)] += 1
+    mean, votes = found / found.sum(-1, keepdim=True)
+    differ = 1 - float(votes.gather(-1, mean.argmax(-1, keepdim=True)).mean())
+    return mean.log(), 2 * differ**2 + 0.002
 
 
 def _posterior(

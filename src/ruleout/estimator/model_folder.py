@@ -1,6 +1,7 @@
 """Models on disk: a folder of ``model.safetensors`` and ``card.json``, written whole, no pickle.
 
-A folder may come from anybody: everything in it is checked before it is believed, and nothing in it
+Where folds chose, ``folds.safetensors`` holds their models, by which `resolve` names fresh rows. A
+folder may come from anybody: everything in it is checked before it is believed, and nothing in it
 is executed. A model is also written as ONNX, for others to read.
 """
 
@@ -31,13 +32,13 @@ from ruleout.methods import Approach, approach, approaches
 from ruleout.models import MODELS, build
 from ruleout.selection import Criterion
 
-CARD, WEIGHTS = "card.json", "model.safetensors"
+CARD, WEIGHTS, FOLDS = "card.json", "model.safetensors", "folds.safetensors"
 FORMAT, SCHEMA = "ruleout model", 1
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _CARD_BYTES = 256 << 20  # a million class names take some
 _HEADER_BYTES = 1 << 20
-_WIDTHS = 1000  # hidden layers that a card may ask for
+_WIDTHS, _MODELS = 1000, 20  # hidden layers and models of folds that a card may ask for
 _CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
 _DTYPES = {
     "F64": torch.float64,
@@ -64,9 +65,11 @@ _KEYS: dict[type | tuple[type, ...], str] = {
 def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -> None:
     """Write a fitted classifier; the folder takes its name when all of it is on disk."""
     target = check_place(path)
-    tensors = {name: one.cpu().contiguous() for name, one in clf.module_.state_dict().items()}
-    weights = safetensors.save(tensors)
-    content = {WEIGHTS: weights, CARD: _card_bytes(_card(clf, reading, weights))}
+    content: dict[str, bytes] = {}
+    for name, module in ((WEIGHTS, clf.module_), (FOLDS, clf._fold_models)):
+        tensors = {name: one.cpu().contiguous() for name, one in module.state_dict().items()}
+        content |= {name: safetensors.save(tensors)} if tensors else {}
+    content[CARD] = _card_bytes(_card(clf, reading, content))
     with atomic_folder(target, _move) as part:
         for name, data in content.items():
             with atomic_write(part / name) as out:
@@ -88,18 +91,21 @@ def check_place(path: str | Path) -> Path:
             _parse(target / CARD)
         except (InputError, OSError):
             _refuse(target, "the folder holds something else", "choose another name")
-    if more := found - {CARD, WEIGHTS}:
+    if more := found - {CARD, WEIGHTS, FOLDS}:
         problem = f"the model folder also holds {min(more)!r}, which would be lost"
         _refuse(target, problem, "move it, or choose another name")
     return target
 
 
-def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) -> dict[str, Any]:
+def _card(
+    clf: RuleOutClassifier, reading: Mapping[str, Any], content: Mapping[str, bytes]
+) -> dict[str, Any]:
     own, shape = clf.model, cast(tuple[int, ...], clf.module_.example_shape)
     names = getattr(clf, "feature_names_in_", None)
     told = clf.get_params(deep=False)
     told |= _named(clf.approach, clf.approach_options) if isinstance(clf.approach, Approach) else {}
     config = {name: _setting(name, one) for name, one in told.items()}
+    sums = {n: {"bytes": len(w), "sha256": sha256(w).hexdigest()} for n, w in content.items()}
     return {
         "config": {name: _plain(one, f"parameter {name}") for name, one in config.items()},
         "own_model": None if isinstance(own, str) else getattr(own, "__qualname__", str(own)),
@@ -118,7 +124,8 @@ def _card(clf: RuleOutClassifier, reading: Mapping[str, Any], weights: bytes) ->
         "search_history": getattr(clf, "search_history_", None),
         "record": clf.record_,
         "reading": dict(reading),
-        "weights": {"bytes": len(weights), "sha256": sha256(weights).hexdigest()},
+        "weights": sums[WEIGHTS],
+        "folds": {"models": len(clf._fold_models), **sums.get(FOLDS, {})},
     }
 
 
@@ -273,12 +280,16 @@ def load(
     module = _untrained(clf, shape, card["configuration"], file)
     if card["record"].get("scaled") is True:
         module = Scaled(module, *(torch.empty(prod(shape), device="meta") for _ in range(2)))
-    told = card["weights"]
-    if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
-        _wrong(file, "weights")
-    floats = torch.float64 if clf.precision == "float64" else torch.float32
-    module.load_state_dict(_read_weights(folder / WEIGHTS, module, floats, told), assign=True)
     module.example_shape = shape  # type: ignore[assignment]  # modules take any attribute
+    folds = card.get("folds", {"models": 0})  # which older ones lack
+    count = folds.get("models") if isinstance(folds, dict) else None
+    if type(count) is not int or count not in range(_MODELS):
+        _wrong(file, "folds")
+    clf._fold_models = nn.ModuleList(deepcopy(module) for _ in range(count)).eval()
+    floats = torch.float64 if clf.precision == "float64" else torch.float32
+    for name, one, told in ((WEIGHTS, module, "weights"), (FOLDS, clf._fold_models, "folds")):
+        if one.state_dict():
+            one.load_state_dict(_read_weights(folder / name, one, floats, card[told]), assign=True)
     clf.module_ = module.eval()
     _attributes(clf, card, file)
     return clf
@@ -424,6 +435,8 @@ def _read_weights(
     Before any memory is taken the file must have the bytes that the card tells, and hold exactly
     the tensors of the module.
     """
+    if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
+        _wrong(file.with_name(CARD), "weights" if file.name == WEIGHTS else "folds")
     if not file.is_file():
         _refuse(file, "the weights are missing", "copy the whole folder")
     found, size = file.stat().st_size, told["bytes"]
