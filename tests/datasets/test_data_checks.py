@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import ruleout as ro
 from ruleout.datasets import data_checks, inspect, load
 from ruleout.datasets.data_checks import (
     Counts,
+    Shares,
     count_by_size,
     count_by_truth,
     given_truth,
@@ -322,6 +323,29 @@ def test_a_class_ruled_out_more_often_than_possible() -> None:
     found = inspect(ro.LabelSets.from_single(single, 4))
     assert found["class shares"].level == "warning"
     assert "Is it listed where it is the answer?" in found["class shares"].message
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (1, 1, 2, 3), (1, 3, 3, 3)])
+def test_the_sign_test_is_exact_or_careful(sizes: tuple[int, ...]) -> None:
+    """By enumeration: how often a class that no row is of is ruled out at least so often."""
+    k, n = 5, len(sizes)
+    counts = [sum(how) for how in product(*([0] * (k - 1 - s) + [1] * s for s in sizes))]
+    for most in range(1 + sum(sizes) // (k - 1), n + 1):
+        rates = np.full(k, (sum(sizes) - most) / (k - 1) / n)
+        rates[2] = most / n
+        p = Shares(1 - rates, rates, rates).signs(n)
+        tail = min(1.0, k * float(np.mean([count >= most for count in counts])))
+        assert p >= tail - 1e-12
+        if len({*sizes}) == 1:
+            assert p == pytest.approx(tail)
+
+
+def test_one_row_rejects_no_assumption() -> None:
+    """Its standard errors are 0, which once made any set impossible."""
+    for size in range(1, 10):
+        found = inspect(ro.LabelSets.from_lists([list(range(size))], 10))
+        assert found["class shares"].level == "fine"
+        assert found["class shares"].numbers["p"] == 1
 
 
 def test_equal_rows_and_contradictions() -> None:

@@ -487,11 +487,10 @@ def _shares(found: Shares, sets: LabelSets) -> Finding:
         for a in order[:3]
     )
     message = f"Estimated from the sets alone: {largest}{', …' if k > 3 else ''}"
-    p = min(1.0, k * _below((found.shares / np.maximum(found.errors, 1e-12)).min()))
-    numbers = {**held, "p": p}
+    numbers = {**held, "p": (p := found.signs(int((sets.sizes > 0).sum())))}
     if p >= WRONG:
         return Finding("fine", "class shares", f"{message}.", numbers)
-    worst = int(np.argmin(found.shares))
+    worst = int(np.argmax(found.rates))
     message += (
         f". {brief(sets.classes[worst])} is ruled out in {_percent(found.rates[worst])} of the "
         "rows, more often than sets chosen at random among the wrong classes would have it: its "
@@ -751,6 +750,18 @@ class Shares:
     def clipped(self) -> Vector:
         positive = np.maximum(self.shares, 0)
         return np.asarray(positive / positive.sum())
+
+    def signs(self, rows: int) -> float:
+        """Return the p-value of 3 above, exact for few rows, too.
+
+        A class of share 0 is in each set with the chance s/(k-1). With chances of one mean, counts
+        vary most where all are equal (Hoeffding 1956): the binomial tail is an upper bound.
+        """
+        from scipy.special import bdtrc  # late: only the test needs SciPy
+
+        k, most = len(self.rates), round(rows * float(self.rates.max()))
+        chance = min(1.0, float(self.rates.sum()) / (k - 1))
+        return min(1.0, k * float(bdtrc(most - 1, rows, chance)))
 
 
 def marginals(counts: Iterable[Counts], k: int) -> tuple[Shares, Test | None]:
