@@ -521,3 +521,34 @@ def test_a_callback_can_stop_a_stack(digits: Any, tmp_path: Path) -> None:
         assert torch.equal(value[:, :2], fit.weights[name][:, :2])
     whole = fit_grid(x, sets, epochs=5, **options)  # without it the run goes on
     assert same(whole, fit_grid(x, sets, grid=GRID, stack=2, epochs=5))
+
+
+def test_the_likelihood_starts_slowly_where_something_may_be_wrong(digits: Any) -> None:
+    x, _, sets = digits
+    trial, told = Trial(sets, evidence=ro.evidence(sets, 0.1)), {"epochs": 5, "grid": GRID}
+    own = fit_grid(x, [trial], approach="likelihood", **told)
+    assert own.record["warmup"] == 1
+    assert same(own, fit_grid(x, [trial], approach="likelihood", warmup=1, **told))
+    for approach, known in (("log", trial), ("likelihood", sets)):
+        other = fit_grid(x, [known], approach=approach, **told)
+        assert "warmup" not in other.record
+    more = fit_grid(x, [trial], approach="likelihood", start=own, **told)
+    assert "warmup" not in more.record
+
+
+def test_a_slow_start_gives_no_class_up() -> None:
+    """Large first steps do, and the likelihood has no gradient there that leads back."""
+    rng, k, n = np.random.default_rng(7), 10, 400
+    middle, mix = 2 * rng.normal(size=(k, 6)), rng.normal(size=(6, 100)) / np.sqrt(6)
+    y = rng.integers(k, size=n + 1000)
+    x = ((middle[y] + rng.normal(size=(len(y), 6))) @ mix + 1).astype(np.float32)
+    known = [ro.evidence(ro.draw(y[:n], k, seed=s, noise=0.1), 0.1) for s in range(4)]
+    trials = [Trial(one.sets, np.arange(n), seed=s, evidence=one) for s, one in enumerate(known)]
+    told: dict[str, Any] = {"approach": "likelihood", "grid": {"learning_rate": [0.1]}}
+    told |= {"epochs": 100, "every": 100, "watch": {"test": Watch(y[n:], x=x[n:])}}
+    slow, fast = (
+        fit_grid(x, trials, warmup=pace, **told).history["test/accuracy"].ravel()
+        for pace in (None, 0.0)
+    )
+    assert slow.mean() > 0.75
+    assert (slow > fast + 0.05).all()

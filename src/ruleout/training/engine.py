@@ -45,7 +45,7 @@ def fit_grid(
     batch_size: int = 256,
     optimizer: str = "adam",
     schedule: str | Callable[[float], float] | None = None,
-    warmup: float = 0.0,
+    warmup: float | None = None,
     clip: float | None = None,
     drop_last: bool = False,
     seed: int = 0,
@@ -93,7 +93,9 @@ def fit_grid(
     schedule, warmup
         How the learning rate changes: ``"cosine"`` and ``"linear"`` bring it to zero, a function
         makes a factor of the share of this training that is done, 0 to 1. During the first `warmup`
-        epochs (1.5, say) it grows to its full size.
+        epochs (1.5, say) it grows to its full size. None: 0, or a fifth of the epochs where the
+        likelihood reads evidence. Its gradient vanishes in rows whose classes seem impossible, and
+        large first steps give up whole classes for good (benchmarks/wrong_answers.py).
     clip
         The largest norm of a model's gradient; a larger one is scaled down to it.
     drop_last
@@ -160,6 +162,9 @@ def fit_grid(
     validation.check_counts(epochs=epochs, batch_size=batch_size, every=every)
     validation.check_counts(stack=1 if stack is None else stack)
     validation.check_monitor(stopping, watch or {})
+    if warmup is None:
+        stuck = start is None and trials[0].evidence is not None and row.graded is not None
+        warmup = epochs / 5 if stuck else 0.0
     pace = find_pace(schedule, warmup, epochs)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be a number above zero, not {brief(clip)}")
