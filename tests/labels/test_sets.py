@@ -98,6 +98,13 @@ def test_whole_numbers_are_names_when_classes_are_numbers() -> None:
     assert sets.excluded.tolist() == [[False, False, True], [True, False, False]]
 
 
+def test_sets_are_equal_only_with_the_same_rows_and_classes(sets: ro.LabelSets) -> None:
+    assert sets == sets[:] == ro.LabelSets(MASK, ANIMALS)
+    assert sets != sets[:2] != sets[[1, 0]]
+    assert sets != ro.LabelSets(MASK)
+    assert sets != MASK.tolist()
+
+
 def test_roads_out(sets: ro.LabelSets) -> None:
     assert sets.to_lists() == [["cat", "dog"], ["bird"], ["cat", "bird", "fish"]]
     assert ro.LabelSets(sets.to_frame()) == sets

@@ -83,7 +83,11 @@ class LabelSets:
         self._hold(packed, names)
 
     def _hold(self, packed: Bits, classes: tuple[ClassName, ...]) -> None:
-        object.__setattr__(self, "_packed", frozen(packed))
+        array = np.ascontiguousarray(packed)
+        if array.base is not None and array.flags.writeable:
+            array = array.copy()  # others own the memory
+        array.flags.writeable = False
+        object.__setattr__(self, "_packed", array)
         object.__setattr__(self, "_classes", classes)
 
     @classmethod
@@ -130,7 +134,7 @@ class LabelSets:
         """
         if isinstance(candidates, LabelSets):
             raise LabelError("these are label sets already", "use them as they are")
-        if is_table(candidates):
+        if len(getattr(candidates, "shape", ())) > 1 or hasattr(candidates, "tocsr"):
             packed, names = _table(candidates, classes)
         elif classes is None:
             raise LabelError("no classes given", "pass classes=[...] with every class name")
@@ -170,8 +174,15 @@ class LabelSets:
         >>> LabelSets.from_packed(np.array([[0b011]], np.uint8), classes=3).sizes
         array([2])
         """
-        names = class_names(classes)
-        return cls._checked(check_packed(packed, len(names)), names, unlabelled)
+        names, array = class_names(classes), to_array(packed, "packed")
+        k, wide = len(names), width(len(names))
+        if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
+            problem = f"packed bits of {array.dtype} with shape {array.shape}"
+            raise LabelError(problem, f"{k} classes need uint8 of shape (n, {wide})")
+        if k % 8 and (beyond := array[:, -1] >> (k % 8) > 0).any():
+            remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
+            raise LabelError("a bit beyond the last class is set", remedy, row=int(beyond.argmax()))
+        return cls._checked(array, names, unlabelled)
 
     @classmethod
     def read(
@@ -284,7 +295,10 @@ class LabelSets:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelSets):
             return NotImplemented
-        return self._classes == other._classes and equal(self._packed, other._packed)
+        if self._classes != other._classes or len(self) != len(other):
+            return False
+        pairs = ((self._packed[piece], other._packed[piece]) for piece in chunks(*self.shape))
+        return self._packed is other._packed or all(np.array_equal(*both) for both in pairs)
 
     def __repr__(self) -> str:
         n, k = self.shape
@@ -403,7 +417,16 @@ def _table(source: Any, classes: Classes | None) -> tuple[Bits, tuple[ClassName,
     if isinstance(source, LabelSets):
         packed, k, found = source.packed, len(source.classes), source.classes
     else:
-        packed, k, found = pack_table(source)
+        table, found = _sliceable(source)
+        if table.ndim != 2:
+            flat = "one ruled-out class per row goes into LabelSets.from_single, true labels into "
+            flat += "LabelSets.from_labels"
+            problem = f"expected a table of n rows and k classes, got {table.ndim} dimension(s)"
+            raise LabelError(problem, flat if table.ndim < 2 else "give one row per example")
+        n, k = table.shape
+        check_count(k)
+        rows = table.tocsr() if hasattr(table, "tocsr") else table
+        packed = pack(lambda piece: _cells(rows[piece], piece, found), n, k)
     if found is None:
         names = class_names(k if classes is None else classes)
     else:
@@ -412,125 +435,6 @@ def _table(source: Any, classes: Classes | None) -> tuple[Bits, tuple[ClassName,
         problem = f"the table is {k} wide, but there are {len(names)} classes"
         raise LabelError(problem, "give one column per class")
     return packed, names
-
-
-def _is_everything(index: object) -> bool:
-    return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
-
-
-# ---------------------------------------------------------------------- rows as packed bits
-
-
-def width(k: int) -> int:
-    return (k + 7) // 8
-
-
-def chunk_rows(k: int) -> int:
-    """Rows of k cells that make a few MiB."""
-    return max(1, _CELLS // max(k, 1))
-
-
-def chunks(n: int, k: int) -> Iterator[slice]:
-    """Cut n rows into slices of a few MiB of cells."""
-    step = chunk_rows(k)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
-
-def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
-    """Pack n rows of k bools that `rows(slice)` hands out piece by piece."""
-    bits = np.empty((n, width(k)), np.uint8)
-    for piece in chunks(n, k):
-        bits[piece] = np.packbits(rows(piece), axis=1, bitorder="little")
-    return bits
-
-
-def unpack(bits: Bits, k: int) -> NDArray[np.bool_]:
-    return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
-
-
-def frozen(packed: Bits) -> Bits:
-    """Make an array read-only for good: the owner itself, or a copy where others own the memory."""
-    array = np.ascontiguousarray(packed)
-    if array.base is not None and array.flags.writeable:
-        array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
-    packed = np.zeros((len(codes), width(k)), np.uint8)
-    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
-    return packed
-
-
-def has(bits: Bits, codes: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Tell of each row whether its class is among its bits."""
-    byte = bits[np.arange(len(codes)), codes // 8]
-    return np.asarray(byte >> (codes % 8).astype(np.uint8) & 1, np.bool_)
-
-
-def count(bits: Bits) -> NDArray[np.intp]:
-    sizes = np.empty(len(bits), np.intp)
-    for piece in chunks(len(bits), bits.shape[1]):
-        np.bitwise_count(bits[piece]).sum(axis=1, dtype=np.intp, out=sizes[piece])
-    return sizes
-
-
-def complement(bits: Bits, k: int) -> Bits:
-    """Flip every class of every row; the padding stays zero."""
-    every = np.packbits(np.ones(k, np.bool_), bitorder="little")
-    return np.bitwise_xor(bits, every)
-
-
-def equal(a: Bits, b: Bits) -> bool:
-    """Compare row by row, a few MiB at a time."""
-    if a is b:
-        return True
-    pieces = chunks(len(a), a.shape[1])
-    return a.shape == b.shape and all(np.array_equal(a[piece], b[piece]) for piece in pieces)
-
-
-def check_rows(
-    bits: Bits, k: int, *, unlabelled: bool, full: str = "leave at least one class as a candidate"
-) -> None:
-    """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
-    sizes = count(bits)
-    if rows := np.flatnonzero(sizes == k).tolist():
-        raise LabelError("every class is ruled out", full, row=rows, rank=1)
-    if not unlabelled and (rows := np.flatnonzero(sizes == 0).tolist()):
-        remedy, told = "rule out at least one class, drop the row, or pass", "unlabelled=True"
-        raise LabelError("nothing is ruled out", remedy, argument=told, row=rows, rank=2)
-
-
-def check_packed(packed: Any, k: int) -> Bits:
-    """Return what is packed bits of k classes as an array; raise if it is not."""
-    array, wide = to_array(packed, "packed"), width(k)
-    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != wide:
-        problem = f"packed bits of {array.dtype} with shape {array.shape}"
-        raise LabelError(problem, f"{k} classes need uint8 of shape (n, {wide})")
-    if k % 8 and (beyond := array[:, -1] >> (k % 8) > 0).any():
-        remedy = "pack with numpy.packbits(..., axis=1, bitorder='little')"
-        raise LabelError("a bit beyond the last class is set", remedy, row=int(beyond.argmax()))
-    return array
-
-
-def is_table(source: Any) -> bool:
-    """Tell tables of 0 and 1 from lists of names."""
-    return len(getattr(source, "shape", ())) > 1 or hasattr(source, "tocsr")
-
-
-def pack_table(source: Any) -> tuple[Bits, int, tuple[ClassName, ...] | None]:
-    """Pack a table of 0 and 1; return the bits, k, and the column names of a DataFrame."""
-    table, names = _sliceable(source)
-    if table.ndim != 2:
-        flat = "one ruled-out class per row goes into LabelSets.from_single, true labels into "
-        flat += "LabelSets.from_labels"
-        problem = f"expected a table of n rows and k classes, got {table.ndim} dimension(s)"
-        raise LabelError(problem, flat if table.ndim < 2 else "give one row per example")
-    n, k = table.shape
-    check_count(k)
-    rows = table.tocsr() if hasattr(table, "tocsr") else table
-    return pack(lambda piece: _cells(rows[piece], piece, names), n, k), k, names
 
 
 def _sliceable(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
@@ -580,6 +484,77 @@ def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDA
 
 def _is_bit(value: object) -> bool:
     return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
+
+
+def _is_everything(index: object) -> bool:
+    return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
+
+
+# ---------------------------------------------------------------------- rows as packed bits
+
+
+def width(k: int) -> int:
+    return (k + 7) // 8
+
+
+def chunk_rows(k: int) -> int:
+    """Rows of k cells that make a few MiB."""
+    return max(1, _CELLS // max(k, 1))
+
+
+def chunks(n: int, k: int) -> Iterator[slice]:
+    """Cut n rows into slices of a few MiB of cells."""
+    step = chunk_rows(k)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def pack(rows: Callable[[slice], NDArray[Any]], n: int, k: int) -> Bits:
+    """Pack n rows of k bools that `rows(slice)` hands out piece by piece."""
+    bits = np.empty((n, width(k)), np.uint8)
+    for piece in chunks(n, k):
+        bits[piece] = np.packbits(rows(piece), axis=1, bitorder="little")
+    return bits
+
+
+def unpack(bits: Bits, k: int) -> NDArray[np.bool_]:
+    return np.unpackbits(bits, axis=1, count=k, bitorder="little").view(np.bool_)
+
+
+def one_hot(codes: NDArray[np.intp], k: int) -> Bits:
+    packed = np.zeros((len(codes), width(k)), np.uint8)
+    packed[np.arange(len(codes)), codes // 8] = np.left_shift(1, codes % 8)
+    return packed
+
+
+def has(bits: Bits, codes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell of each row whether its class is among its bits."""
+    byte = bits[np.arange(len(codes)), codes // 8]
+    return np.asarray(byte >> (codes % 8).astype(np.uint8) & 1, np.bool_)
+
+
+def count(bits: Bits) -> NDArray[np.intp]:
+    sizes = np.empty(len(bits), np.intp)
+    for piece in chunks(len(bits), bits.shape[1]):
+        np.bitwise_count(bits[piece]).sum(axis=1, dtype=np.intp, out=sizes[piece])
+    return sizes
+
+
+def complement(bits: Bits, k: int) -> Bits:
+    """Flip every class of every row; the padding stays zero."""
+    every = np.packbits(np.ones(k, np.bool_), bitorder="little")
+    return np.bitwise_xor(bits, every)
+
+
+def check_rows(
+    bits: Bits, k: int, *, unlabelled: bool, full: str = "leave at least one class as a candidate"
+) -> None:
+    """Raise unless every row leaves a candidate and, unless `unlabelled`, rules something out."""
+    sizes = count(bits)
+    if rows := np.flatnonzero(sizes == k).tolist():
+        raise LabelError("every class is ruled out", full, row=rows, rank=1)
+    if not unlabelled and (rows := np.flatnonzero(sizes == 0).tolist()):
+        remedy, told = "rule out at least one class, drop the row, or pass", "unlabelled=True"
+        raise LabelError("nothing is ruled out", remedy, argument=told, row=rows, rank=2)
 
 
 def pack_codes(rows: Iterable[list[int]], classes: tuple[ClassName, ...]) -> Bits:
