@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Condition, Thread
+from time import sleep
 
 import pytest
 from processes import QUICK
@@ -16,6 +18,7 @@ from tiers import COUNT
 from web.made import Make, asked_and_said, at, counted, make_items, said
 
 from ruleout.web import Question, Receipt, Settings, Store, UnavailableError, User
+from ruleout.web.database import FairLock
 from ruleout.web.schema import answers, questions, slots
 
 
@@ -30,6 +33,40 @@ def work(store: Store, user: User | int, batch: int = 2) -> list[tuple[Question,
 
 def _id(question: Question) -> str:
     return f"user-{question.user}-question-{question.id}"
+
+
+def test_writers_are_let_in_in_the_order_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One who gives up while waiting loses the place, and holds nobody up."""
+    lock, entered = FairLock(1), []
+    waits = Condition.wait
+
+    def given_up(self: Condition, timeout: float | None = None) -> bool:
+        if len(lock._waiting) == 3:
+            raise KeyboardInterrupt
+        return waits(self, timeout)
+
+    monkeypatch.setattr(Condition, "wait", given_up)
+
+    def write(name: int) -> None:
+        try:
+            with lock:
+                entered.append(name)
+        except KeyboardInterrupt:
+            pass
+
+    with lock:
+        threads = [Thread(target=write, args=(name,)) for name in range(4)]
+        for place, thread in enumerate(threads):
+            thread.start()
+            while len(lock._waiting) < min(place + 1, 2) or (place == 2 and thread.is_alive()):
+                sleep(0.001)
+            if place == 2:
+                monkeypatch.undo()
+    for thread in threads:
+        thread.join()
+    assert entered == [0, 1, 3]
+    with lock:  # nobody took a place along
+        pass
 
 
 def in_a_process(job: tuple[str, int]) -> list[str]:

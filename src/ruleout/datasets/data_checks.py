@@ -111,10 +111,7 @@ class Findings:
         return any(item.name == name for item in self.items)
 
     def __getitem__(self, name: str) -> Finding:
-        for item in self.items:
-            if item.name == name:
-                return item
-        raise KeyError(name)
+        return {item.name: item for item in reversed(self.items)}[name]
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any, cast
 
 from sqlalchemy import Connection, Table, create_engine, event, exc, inspect
@@ -41,24 +41,28 @@ class FairLock:
 
     def __init__(self, places: int) -> None:
         self._free = places
-        self._changed = Condition()
-        self._waiting: list[object] = []
+        self._guard = Lock()
+        self._waiting: list[Condition] = []
 
     def __enter__(self) -> None:
-        mine = object()
-        with self._changed:
+        with self._guard:
+            mine = Condition(self._guard)
             self._waiting.append(mine)
             try:
-                self._changed.wait_for(lambda: self._free and self._waiting[0] is mine)
+                mine.wait_for(lambda: self._free and self._waiting[0] is mine)
                 self._free -= 1
             finally:  # also who gives up while waiting
                 self._waiting.remove(mine)
-                self._changed.notify_all()
+                self._wake()
+
+    def _wake(self) -> None:
+        if self._free and self._waiting:
+            self._waiting[0].notify()
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
+        with self._guard:
             self._free += 1
-            self._changed.notify_all()
+            self._wake()
 
 
 class Database:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -303,13 +302,16 @@ class Matcher:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._names = {item.name for item in items}
-        self._ends: dict[str, list[str]] = {}
+        self._ends: dict[tuple[str, ...], list[str]] = {}
         self._texts: dict[str, list[str]] = {}
         for item in items:
             if item.kind == "image":
-                self._ends.setdefault(PurePosixPath(item.name).name, []).append(item.name)
+                parts = PurePosixPath(item.name).parts
+                for place in range(len(parts)):
+                    self._ends.setdefault(parts[place:], []).append(item.name)
             elif item.text is not None:
                 self._texts.setdefault(item.text, []).append(item.name)
+        self._longest = max(map(len, self._ends), default=1)
 
     def find(self, data: dict[str, Any], key: str | None, skip_unknown: bool) -> str | None:
         """Return the name of the item that `data` is about; None if unknown and that is allowed."""
@@ -338,14 +340,10 @@ class Matcher:
     def _by_end(self, text: str) -> list[str]:
         """Return the images whose path shares the longest end with this one."""
         for spelling in _spellings(text):
-            path = PurePosixPath(spelling)
-            found = self._ends.get(path.name, [])
-            if len(found) > 1:
-                shared = [_shared(path, PurePosixPath(name)) for name in found]
-                pairs = zip(found, shared, strict=True)
-                found = [name for name, depth in pairs if depth == max(shared)]
-            if found:
-                return found
+            parts = PurePosixPath(spelling).parts[-self._longest :]
+            for place in range(len(parts)):
+                if found := self._ends.get(parts[place:]):
+                    return found
         return []
 
 
@@ -364,8 +362,3 @@ def _spellings(text: str) -> Iterator[str]:
         folder, _, name = path.rpartition("/")
         if _UPLOAD.match(name):
             yield f"{folder}/{name[9:]}".lstrip("/")
-
-
-def _shared(one: PurePosixPath, other: PurePosixPath) -> int:
-    pairs = zip(reversed(one.parts), reversed(other.parts), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
