@@ -114,10 +114,10 @@ def test_fresh_rows_are_named_by_the_mean_of_folds(
     for one in (clf, load(tmp_path / "model")):
         one.resolve(FRESH, FRESH_SETS)
     fit = ro.selection.search(
-        X if not scale else ro.datasets.scaling.Scaling.of(X)(X), SETS, folds=5, seed=0,
+        X if not scale else ro.datasets.tables.Scaling.of(X)(X), SETS, folds=5, seed=0,
         grid=[clf.configuration_], epochs=5,
     )  # fmt: skip
-    rows = FRESH if not scale else ro.datasets.scaling.Scaling.of(X)(FRESH)
+    rows = FRESH if not scale else ro.datasets.tables.Scaling.of(X)(FRESH)
     each = [fit.grid.logits(rows)[fold, 0].double().softmax(-1) for fold in range(5)]
     mean = sum(each) / 5
     other = sum(bool(p[i].argmax() != mean[i].argmax()) for p in each for i in range(200)) / 1000
