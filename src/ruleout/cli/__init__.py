@@ -1,4 +1,4 @@
-"""The command line. One small file per command: parse, call, print."""
+"""The command line. One file per command: parse, call, print."""
 
 from typing import Annotated
 
