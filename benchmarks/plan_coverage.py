@@ -1,30 +1,28 @@
 """How often the range of `label plan` holds the truth, which should be 8 of 10 projects.
 
-    python benchmarks/plan_coverage.py --record
+    python benchmarks/plan_coverage.py --record [--first 0] [--workers 1]
         [--only digits,blobs,texture,mnist] [--wrong 0,0.05] [--out plan_coverage.jsonl]
 
 Projects of 250 items, one question about each, on digits, Gaussian blobs, Texture and MNIST in
 seven by seven pixels, without and with wrong answers, whose share thirty gold questions measure.
 Each is planned for the accuracies that such projects reach, on average over trials, with as many
 questions, twice and four times as many: the range holds the truth if that number of questions lies
-in it. Every setting is one line of the file `--out`; those in the file already are not made again,
-so that parts can run beside each other, each with a file of its own, which are then joined:
-
-    python benchmarks/plan_coverage.py --only digits --wrong 0 --out a.jsonl &
-    python benchmarks/plan_coverage.py --only digits --wrong 0.05 --out b.jsonl
-    cat a.jsonl b.jsonl > plan_coverage.jsonl
+in it. Another `--first` draws other projects. Every setting is one line of the file `--out`; those
+in the file already are not made again, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import record
+from common import record, side_by_side
 
 import ruleout as ro
 from ruleout.datasets import Table
@@ -36,6 +34,7 @@ from ruleout.training import Trial
 from ruleout.training.grid_fit import predict
 
 ITEMS, GOLD, TEST = 250, 30, 390
+TIMES = 1, 2, 4  # so many questions as projects have: what they are planned for
 
 
 @cache
@@ -70,10 +69,10 @@ def answered(
     return some, said, gold, test
 
 
-def reached(name: str, n: int, wrong: float, trials: int) -> list[float]:
+def reached(name: str, wrong: float, n: int, seeds: range) -> list[float]:
     """Return test accuracies of projects that have asked n questions, chosen as `fit` does."""
     x, y, _ = world(name)
-    asked = [answered(name, n, wrong, seed) for seed in range(trials)]
+    asked = [answered(name, n, wrong, seed) for seed in seeds]
     known = [
         planning._evidence(said, said.items, (missed + 0.5) / (gold + 1) if gold else 0.0)
         for _, said, (missed, gold), _ in asked
@@ -107,24 +106,53 @@ def planned(name: str, wrong: float, seed: int) -> list[planning.Point]:
     return measure_curve(review, seed=seed)
 
 
-def covered(name: str, wrong: float, projects: int, trials: int) -> dict[str, Any]:
+def simulated(
+    settings: Sequence[tuple[str, float]], projects: range, trials: int, steps: int, workers: int
+) -> Iterator[dict[str, Any]]:
+    """Return for each setting what `covered` says; the more questions, the fewer trials vary."""
+    parts = [
+        (n * ITEMS, range(first, min(first + 5, -(-trials // n))))
+        for n in TIMES
+        for first in range(0, -(-trials // n), 5)
+    ]
+    jobs: list[tuple[Any, ...]] = []
+    for setting in settings:
+        jobs += [(steps, reached, *setting, *part) for part in parts]
+        jobs += [(steps, planned, *setting, seed) for seed in projects]
+    found = side_by_side(_work, jobs, workers)
+    for _ in settings:
+        accuracies: dict[int, list[float]] = {}
+        for (n, _), values in zip(parts, islice(found, len(parts)), strict=True):
+            accuracies.setdefault(n, []).extend(values)
+        yield covered(accuracies, dict(zip(projects, islice(found, len(projects)), strict=True)))
+
+
+def _work(steps: int, work: Callable[..., Any], *job: Any) -> Any:
+    planning.STEPS = steps
+    return work(*job)
+
+
+def covered(
+    accuracies: dict[int, list[float]], projects: dict[int, list[planning.Point]]
+) -> dict[str, Any]:
     """Return how often ranges held the truth, how many were open above, and how wide they were.
 
     Three numbers each, for as many questions, twice and four times as many: the share of ranges
-    that held, the share open above, the medians of high / low and of told / true, None: infinite.
+    that held, lay above the truth or below, or were open above, the medians of high / low and of
+    told / true, None: infinite. Projects are the units of the standard error.
     """
-    sizes = np.array([1, 2, 4]) * ITEMS
-    targets = [float(np.mean(reached(name, n, wrong, trials))) for n in sizes]
-    told = np.empty((projects, 3, 3))
-    for seed in range(projects):
-        found = planned(name, wrong, seed)
+    sizes, targets = np.array([*accuracies]), [float(np.mean(a)) for a in accuracies.values()]
+    told = np.empty((len(projects), len(sizes), 3))
+    for place, (seed, found) in enumerate(projects.items()):
         every = [forecast(found, target, seed=seed) for target in targets]
-        told[seed] = [(one.low, one.questions, one.high) for one in every]
+        told[place] = [(one.low, one.questions, one.high) for one in every]
     low, middle, high = np.moveaxis(told, 2, 0)
     held = (low <= sizes) & (sizes <= high)
     each = {
         "accuracy": targets,
         "held": held.mean(0),
+        "above": (low > sizes).mean(0),
+        "below": (high < sizes).mean(0),
         "open": np.isinf(high).mean(0),
         "width": np.median(high / np.minimum(low, 1e9), 0),
         "told": np.median(middle, 0) / sizes,
@@ -133,34 +161,58 @@ def covered(name: str, wrong: float, projects: int, trials: int) -> dict[str, An
         what: [round(float(v), 3) if np.isfinite(v) else None for v in values]
         for what, values in each.items()
     }
-    return {"covered": round(float(held.mean()), 4), "forecasts": held.size} | rounded
+    error = float(held.mean(1).std() / np.sqrt(len(held)))
+    whole = {"covered": round(float(held.mean()), 4), "error": round(error, 4)}
+    return whole | {"forecasts": held.size} | rounded
+
+
+def together(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the share of all forecasts that held, with and without wrong answers."""
+    found: dict[str, Any] = {}
+    for what in dict.fromkeys(setting.split(", ")[1] for setting in results):
+        some = [one for setting, one in results.items() if setting.endswith(f", {what}")]
+        count = sum(one["forecasts"] for one in some)
+        share = sum(one["covered"] * one["forecasts"] for one in some) / count
+        error = np.sqrt(sum((one["error"] * one["forecasts"]) ** 2 for one in some)) / count
+        found[f"together, {what}"] = {
+            "covered": round(share, 4), "error": round(float(error), 4), "forecasts": count,
+        }  # fmt: skip
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--projects", type=int, default=40)
-    parser.add_argument("--trials", type=int, default=10, help="whose mean is the truth")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first project")
+    parser.add_argument("--trials", type=int, default=40, help="whose mean is the truth")
     parser.add_argument("--steps", type=int, default=400, help="of every fit")
-    parser.add_argument("--only", default="digits,blobs", metavar="WORLDS")
+    parser.add_argument("--only", default="digits,blobs,texture,mnist", metavar="WORLDS")
     parser.add_argument("--wrong", default="0,0.05", metavar="SHARES")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("plan_coverage.jsonl"))
     parser.add_argument("--record", action="store_true")
     told = parser.parse_args()
-    planning.STEPS = told.steps
     results: dict[str, Any] = {}
     if told.out.exists():
         results = dict(json.loads(line) for line in told.out.read_text().splitlines())
-    for name in told.only.split(","):
-        for wrong in map(float, told.wrong.split(",")):
-            setting = f"{name}, {wrong:.0%} wrong"
-            if setting not in results:
-                results[setting] = covered(name, wrong, told.projects, told.trials)
-                with told.out.open("a") as file:
-                    file.write(json.dumps([setting, results[setting]]) + "\n")
-            print(f"{setting}: {results[setting]}", flush=True)
+    shares = [float(share) for share in told.wrong.split(",")]
+    every = [(name, share) for name in told.only.split(",") for share in shares]
+    left = [(name, share) for name, share in every if f"{name}, {share:.0%} wrong" not in results]
+    seeds = range(told.first, told.first + told.projects)
+    made = simulated(left, seeds, told.trials, told.steps, told.workers)
+    for (name, share), found in zip(left, made, strict=True):
+        setting = f"{name}, {share:.0%} wrong"
+        results[setting] = found
+        with told.out.open("a") as file:
+            file.write(json.dumps([setting, found]) + "\n")
+        print(f"{setting}: {found}", flush=True)
+    results |= together(results)
+    for setting in list(results)[len(every) :]:
+        print(f"{setting}: {results[setting]}")
     if told.record:
-        given = f"--projects {told.projects} --trials {told.trials} --steps {told.steps}"
-        record("plan_coverage", f"python benchmarks/plan_coverage.py {given} --record", results)
+        given = f"--projects {told.projects} --first {told.first} --trials {told.trials}"
+        given += f" --steps {told.steps} --only {told.only} --record"
+        record("plan_coverage", f"python benchmarks/plan_coverage.py {given}", results)
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_ranges_hold_eight_of_ten_curves_that_are_as_expected() -> None:
         ]
         found = forecast(points, 0.8, draws=2000, seed=seed)
         inside += found.low <= true.questions(0.8) <= found.high
-    assert 0.75 <= inside / runs <= 0.87
+    assert 0.75 <= inside / runs <= 0.85
 
 
 def test_a_forecast_is_what_plain_loops_find() -> None:
@@ -88,6 +88,23 @@ def test_a_forecast_is_what_plain_loops_find() -> None:
     assert [found.low, found.questions] == pytest.approx(expected, rel=0.1)
     reach = sum(w for n, w in weighed if math.isfinite(n)) / sum(w for _, w in weighed)
     assert found.reachable == pytest.approx(reach, abs=0.03)
+
+
+@pytest.mark.parametrize(("target", "is_open"), [(0.7, False), (0.95, True)])
+def test_eight_of_ten_curves_lie_in_the_range(target: float, is_open: bool) -> None:
+    """Also where it is open above: nothing is left out there, so more is at the lower end."""
+    measured = [Point(100, 0.5, 0.06), Point(200, 0.6, 0.05)]
+    found = forecast(measured, target, draws=4000)
+    assert math.isinf(found.high) == is_open
+    curves, weights, _ = planning._weighed(measured, 4000, 0)
+    needed = [
+        Curve(floor, scale, power, start).questions(target)
+        for floor, scale, power, start in curves.T.tolist()
+    ]
+    inside = sum(
+        weight for n, weight in zip(needed, weights, strict=True) if found.low <= n <= found.high
+    )
+    assert inside == pytest.approx(0.8, abs=0.02)
 
 
 def test_a_target_beyond_the_curve_takes_forever() -> None:

@@ -97,11 +97,26 @@ def test_points_of_the_same_items_err_together(monkeypatch: pytest.MonkeyPatch) 
     assert np.corrcoef(half, whole)[0, 1] > 0.2
 
 
+def test_luck_of_what_taught_is_as_large_as_said_and_partly_common(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So much of it that no other error counts; what is predicted does not matter."""
+    monkeypatch.setattr(planning, "TAUGHT", 1000)
+    monkeypatch.setattr(planning, "_crossed", lambda _, known, *__: np.zeros(len(known), int))
+    found = measure_curve(_review(100, tests=(0, 300)))
+    for point in found:
+        share = max(point.accuracy, 0.02)
+        expected = 1000 * math.sqrt(share * (1 - share) / point.questions)
+        assert point.error == pytest.approx(expected, rel=0.1)
+    alike = np.corrcoef([point.drawn for point in found])[np.triu_indices(3, 1)]
+    assert alike == pytest.approx(planning.SHARED, abs=0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.0, 0.05])
 def test_the_range_holds_the_truth_more_often_than_not(wrong: float) -> None:
     """A small share of ``benchmarks/plan_coverage.py``, where 8 of 10 are the aim."""
-    found = plan_coverage.covered("blobs", wrong, projects=4, trials=3)
+    (found,) = plan_coverage.simulated([("blobs", wrong)], range(4), 4, steps=200, workers=1)
     assert found["covered"] >= 0.6
 
 

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------- curves
 
 #: What curves are like: the start, 1 - 1/k; the floor as a share of it, by a beta distribution; the
-#: power's middle and the spread of its logarithm, as in the study where people were asked; after
+#: power's middle and the spread of its logarithm, as in the study and in simulated projects; after
 #: how many questions half of the way is made, give or take a factor of e or, at times, far more.
 START = 0.5, 1.0
 FLOOR = 0.3, 3.0
-POWER, POWER_SPREAD = 1.2, 0.45
+POWER, POWER_SPREAD = 1.4, 0.45
 HALF = 100
 MISFIT = 0.07  # how far errors lie off the best of such curves, by their size, as in the study
 
@@ -91,9 +91,9 @@ def _asked(error: Any, floor: Any, scale: Any, power: Any, start: Any) -> Any:
 class Forecast:
     """How many questions a target takes; infinity: it is not reached.
 
-    Of the weighed curves half needs fewer than `questions`, a tenth fewer than `low` and a tenth
-    more than `high`; `reachable` is the share of them that reach the target at all, and `curve` the
-    one that fits best.
+    Of the weighed curves half needs fewer than `questions`, and eight of ten lie in the range: a
+    tenth needs fewer than `low` and a tenth more than `high`; where `high` is infinite, two tenths
+    need fewer. `reachable` is the share that reaches the target, `curve` the one that fits best.
     """
 
     target: float
@@ -118,10 +118,10 @@ def forecast(
     curves, weights, best = _weighed(points, draws, seed)
     needed = _asked(1 - target, *curves)
     order = needed.argsort()
-    places = np.searchsorted(weights[order].cumsum(), [0.5, 0.1, 0.9])
-    middle, low, high = needed[order[places.clip(max=draws - 1)]].tolist()
+    places = np.searchsorted(weights[order].cumsum(), [0.5, 0.1, 0.2, 0.9])
+    middle, tenth, fifth, high = needed[order[places.clip(max=draws - 1)]].tolist()
     reachable = float(weights[np.isfinite(needed)].sum())
-    return Forecast(target, middle, low, high, reachable, best)
+    return Forecast(target, middle, fifth if math.isinf(high) else tenth, high, reachable, best)
 
 
 def _weighed(
@@ -170,14 +170,12 @@ SHARES = (0.25, 0.5, 1.0)
 FOLDS = 5
 STEPS = 1500  # of a fit, as in the study
 GRID = {"learning_rate": [1e-3, 1e-2, 1e-1], "weight_decay": [1e-5, 1e-3]}
-
-
-DRAWS = 40  # of items, for each error rate that may be true
+DRAWS = 100  # of items, for each error rate that may be true
 RATES = 15  # of those
 _GUESSED = 0.5  # answers that are wrong so often say nothing
 #: How much accuracy varies with the rows that taught: this many times the standard error of a share
-#: of as many items. Simulations of projects with 50 to 200 questions found 0.7 to 1.7.
-TAUGHT = 1.3
+#: of as many items, and how much of its variance points have in common, as in simulated projects.
+TAUGHT, SHARED = 1.6, 0.25
 
 
 def measure_curve(
@@ -220,6 +218,7 @@ def measure_curve(
     cases = [_evidence(known, place, one) for one in (rate, *rates)]
     how = {"model": model, "approach": "likelihood" if tests else "log"}
     times = rng.poisson(1.0, (DRAWS, len(order)))
+    common = rng.normal(0, math.sqrt(SHARED), len(rates) * DRAWS)
     questions = np.bincount(place)
     found = []
     for number, share in enumerate(SHARES):
@@ -230,7 +229,8 @@ def measure_curve(
         drawn = np.concatenate([_mean(one, times[:, : len(some)]) for one in earned[1:]])
         accuracy = float(_mean(earned[0]))
         share = min(max(accuracy, 0.02), 0.98)
-        drawn += rng.normal(0, TAUGHT * math.sqrt(share * (1 - share) / count), len(drawn))
+        luck = common + rng.normal(0, math.sqrt(1 - SHARED), len(drawn))
+        drawn += TAUGHT * math.sqrt(share * (1 - share) / count) * luck
         found.append(Point(count, accuracy, float(drawn.std()), drawn))
         if progress is not None:
             progress(number + 1, len(SHARES))
