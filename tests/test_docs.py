@@ -236,7 +236,7 @@ def test_what_the_issue_asks_of_the_results() -> None:
         tuple(row[n] for n in ("table", "dataset", "model", "sizes", "approach", "group"))
         for row in rows
     }
-    assert len(rows) == len(keys) == 454
+    assert len(rows) == len(keys) == 469
     good = [row["verdict"] in ("agrees", "better") for row in rows]
     upper = [g for g, row in zip(good, rows, strict=True) if row["group"] == "upper-bound"]
     assert sum(good) / len(good) >= 0.75
