@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Label, Select, bindparam, exists, func, select
+from sqlalchemy import Connection, Integer, Label, Select, Table, bindparam, exists, func, select
 
 from ruleout.web.entities import IMPORTED, Settings
 from ruleout.web.schema import answers, items, slots, undone
@@ -32,16 +33,16 @@ class Progress:
 
 
 def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
-    row = db.execute(_COUNTS if user is None else _OWN_COUNTS, {"user": user}).one()
+    row = db.execute(_statements(user is not None)[0], {"user": user}).one()
     wanted, left = row.items * settings.rounds, int(row.left)  # PostgreSQL sums to a Decimal
     given = wanted - left
-    answered = row.answers if user is not None else given + row.further
+    answered = row.filled if user is not None else given + row.filled
     ordinary = (row.items - row.known) * settings.rounds  # beside which gold questions come
     every = max(wanted, ceil(ordinary / (1 - settings.gold_rate)))
     so_far = min(given + row.gold, every - 1) if left else every
     if user is not None:
         wanted, given = every, so_far
-    team = _pace(db, settings, _LAST)
+    team = _pace(db, settings, None)
     return Progress(
         items=row.items,
         done=row.items - row.unfinished,
@@ -49,7 +50,7 @@ def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
         given=given,
         answers=answered,
         skips=row.skips,
-        per_hour=team if user is None else _pace(db, settings, _OWN_LAST, user),
+        per_hour=team if user is None else _pace(db, settings, user),
         seconds_left=0.0 if not left else (every - so_far) / team * 3600 if team else None,
     )
 
@@ -61,50 +62,42 @@ def pace(moments: Sequence[datetime], pause: timedelta) -> float | None:
     return len(gaps) / seconds * 3600 if seconds > 0 else None
 
 
-def _pace(
-    db: Connection, settings: Settings, last: Select[Any], user: int | None = None
-) -> float | None:
-    rows = db.execute(last, {"user": user}).all()
+def _pace(db: Connection, settings: Settings, user: int | None) -> float | None:
+    rows = db.execute(_statements(user is not None)[1], {"user": user})
     given = [row.received for row in rows if row.kind in _GIVEN and row.status != IMPORTED]
     return pace(given, timedelta(seconds=settings.lease_seconds))
 
 
 RECENT = 100  # rows of the log that the pace is taken from
 _GIVEN = ("yes", "no", "excluded")
-_user: Any = bindparam("user", type_=Integer)
 
 
-def _count(*where: Any) -> Select[Any]:
-    return select(func.count()).where(*where)
+@lru_cache
+def _statements(own: bool) -> tuple[Select[Any], Select[Any]]:
+    """Return what counts the project, or what is an annotator's `own` there, and its last rows.
 
+    Slots are counted rather than answers: every answer that counts fills one, and there are fewer.
+    Of the last rows, what does not tell the pace is left out after they are read.
+    """
 
-def _counts(*more: Label[Any]) -> Select[Any]:
-    """Count slots rather than answers: every answer that counts fills one, and there are fewer."""
+    def count(name: str, table: Table, *where: Any) -> Label[Any]:
+        return select(func.count()).select_from(table).where(*where).scalar_subquery().label(name)
+
+    user, further = bindparam("user", type_=Integer), ~slots.c.needed
+    filled, taken_back = slots.c.answer.is_not(None), undone.c.answer == answers.c.number
+    said, held = ([answers.c.user == user], slots.c.holder == user) if own else ([], further)
     open_slots = slots.c.needed, slots.c.answer.is_(None)
     by_item = select(func.count().label("n")).where(*open_slots).group_by(slots.c.item).subquery()
     left = select(func.coalesce(func.sum(by_item.c.n), 0).label("left"),
                   func.count().label("unfinished")).subquery()  # fmt: skip
-    every = select(func.count()).select_from(items).scalar_subquery()
-    return select(left, every.label("items"), *more)
-
-
-def _skips(*where: Any) -> Label[Any]:
-    taken_back = exists().where(undone.c.answer == answers.c.number)
-    skips = _count(answers.c.kind == "skip", ~answers.c.late, ~taken_back, *where)
-    return skips.select_from(answers).scalar_subquery().label("skips")
-
-
-def _last(*where: Any) -> Select[Any]:
-    """The last of the log; what does not tell the pace is left out after it is read."""
-    columns = answers.c.received, answers.c.kind, answers.c.status
-    return select(*columns).where(*where).order_by(answers.c.number.desc()).limit(RECENT)
-
-
-_further = _count(~slots.c.needed, slots.c.answer.is_not(None)).scalar_subquery()
-_gold = _count(~slots.c.needed, slots.c.test, slots.c.answer.is_not(None)).scalar_subquery()
-_known = _count(items.c.gold.is_not(None)).select_from(items).scalar_subquery()
-_own = _count(slots.c.holder == _user, slots.c.answer.is_not(None)).scalar_subquery()
-_both = _known.label("known"), _gold.label("gold")
-_COUNTS = _counts(*_both, _further.label("further"), _skips())
-_OWN_COUNTS = _counts(*_both, _own.label("answers"), _skips(answers.c.user == _user))
-_LAST, _OWN_LAST = _last(), _last(answers.c.user == _user)
+    skips = answers.c.kind == "skip", ~answers.c.late, ~exists().where(taken_back)
+    counts = select(
+        left,
+        count("items", items),
+        count("known", items, items.c.gold.is_not(None)),
+        count("gold", slots, further, slots.c.test, filled),
+        count("filled", slots, held, filled),
+        count("skips", answers, *skips, *said),
+    )
+    last = select(answers.c.received, answers.c.kind, answers.c.status).where(*said)
+    return counts, last.order_by(answers.c.number.desc()).limit(RECENT)
