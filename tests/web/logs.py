@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ruleout.labels import propose
-from ruleout.web.answer_log import AnswerLog, from_cells
+from ruleout.web.answer_log import AnswerLog
 from ruleout.web.entities import LogRow, Settings
 
 CLASSES = ("cat", "dog", "bird", "fish")
@@ -83,7 +83,7 @@ def log_of(
     ]
     columns = (*LogRow.__dataclass_fields__, "undone", "question")
     known = gold or {}
-    return from_cells(
+    return AnswerLog(
         {column: [one[column] for one in made] for column in columns},
         Settings(classes=classes),
         list(enumerate(people)),

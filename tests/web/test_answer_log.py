@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any, get_args
 
@@ -362,7 +361,7 @@ def test_what_was_not_drawn_tells_nothing_of_predictions_but_of_the_class() -> N
 
 def test_a_decision_is_beyond_doubt() -> None:
     log = log_of([row("a", "no", (0,)), row("b", "no", (0,))])
-    found = evidence(replace(log, decided=np.array([2, -1])), np.arange(2), rates=rates(log))
+    found = evidence(log.changed(decided=np.array([2, -1])), np.arange(2), rates=rates(log))
     assert found.likelihood[0].tolist() == [-np.inf, -np.inf, 0, -np.inf]
     assert found.credit.value[0].tolist() == [0, 0, 1, 0]
     assert found.sets.to_lists()[0] == ["cat", "dog", "fish"]

@@ -172,7 +172,7 @@ def read_review(project: Project, source: str | Path | None = None, **reading: A
     gold = log.gold_class >= 0
     out[gold] = complement(one_hot(log.gold_class[gold], log.k), log.k)
     right, asked = gold_counts(log)
-    sure = replace(log, decided=np.where(gold, log.gold_class, log.decided))
+    sure = log.changed(decided=np.where(gold, log.gold_class, log.decided))
     return Review(
         table=replace(table, reading={**table.reading, "project": project.store.identity}),
         sets=LabelSets.from_packed(out, log.classes, unlabelled=True)[rows],

@@ -11,8 +11,9 @@ annotators: they are asked with a chosen polarity, not at random, so they say no
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -63,36 +64,51 @@ class Known:
     tests: tuple[str, ...]  # only ever asked about to test annotators
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerLog:
     """Every answer in the order of arrival, one entry each, with all items and users.
 
     Where nothing was said, numbers are -1.
     """
 
-    classes: tuple[str, ...]
-    users: tuple[str, ...]
-    items: tuple[str, ...]
-    gold_class: Whole  # of each item, where it is known beforehand
-    decided: Whole  # the class of each item, where a lead decided on one
-    decisions: tuple[Decision, ...]
-    sets: tuple[tuple[int, ...], ...]  # the distinct sets of the log
-    number: Whole
-    user: Whole  # in `users`
-    item: Whole  # in `items`
-    round: Whole
-    asked_of: Whole  # how many classes there were when its question was asked
-    kind: Whole  # in ``KINDS``
-    proposed: Whole  # in `sets`
-    excluded: Whole  # in `sets`
-    which: Whole
-    took_ms: Whole
-    received: Whole  # microseconds since 1970
-    gold: Switch
-    late: Switch
-    counts: Switch  # whether it stands: neither late, nor undone, nor itself an undo
-    imported: Switch
-    cells: Mapping[str, Sequence[Any]]  # the columns as the database has them
+    def __init__(
+        self,
+        cells: Mapping[str, Sequence[Any]],
+        settings: Settings,
+        people: Sequence[Any],
+        things: Sequence[Any],
+        decided: Sequence[Decision] = (),
+    ) -> None:
+        """Make columns of numbers; users are (id, name) and items (id, name, class or None)."""
+        self.cells, self.classes = cells, settings.classes  # cells: as the database has them
+        self.users = tuple(name for _, name in people)
+        self.items = tuple(name for _, name, _ in things)
+        self.decisions = tuple(decided)
+        which = {one.item: one.which for one in in_force(decided)}
+        # the class of each item, where a lead decided on one, or where it is known beforehand
+        self.decided, gold = _whole(map(which.get, self.items)), _whole(code for *_, code in things)
+        self.gold_class = np.where((gold >= 0) & (self.decided >= 0), self.decided, gold)
+        distinct = dict.fromkeys([*cells["proposed"], *cells["excluded"]])
+        codes: list[list[int]] = json.loads(f"[{','.join(distinct)}]")  # in one go: much faster
+        self.sets = tuple(map(tuple, codes))  # the distinct ones of the log
+        at = {text: place for place, text in enumerate(distinct)}  # in `sets`
+        self.proposed, self.excluded = (
+            _whole(map(at.get, cells[name])) for name in ("proposed", "excluded")
+        )
+        self.number, self.round = _whole(cells["number"]), _whole(cells["round"])
+        self.user = _places([number for number, _ in people], cells["user"])  # in `users`
+        self.item = _places([number for number, *_ in things], cells["item"])  # in `items`
+        # how many classes there were when its question was asked
+        sizes = np.array([*(k for _, k in settings.grown), len(settings.classes)], np.intp)
+        until = np.searchsorted([last for last, _ in settings.grown], _whole(cells["question"]))
+        self.asked_of = sizes[until]
+        self.kind = _whole(map(KINDS.index, cells["kind"]))  # in ``KINDS``
+        self.which, self.took_ms = _whole(cells["which"]), _whole(cells["took_ms"])
+        self.received = _whole(cells["received"])  # microseconds since 1970
+        self.gold, self.late = (np.array(cells[name], np.bool_) for name in ("gold", "late"))
+        self.imported = np.array([law == IMPORTED for law in cells["law"]], np.bool_)
+        # whether it stands: neither late, nor undone, nor itself an undo
+        stands = np.array([by is None for by in cells["undone"]], np.bool_)
+        self.counts = stands & ~self.late & ~self.is_kind("undo")
 
     def __len__(self) -> int:
         return len(self.number)
@@ -123,7 +139,15 @@ class AnswerLog:
 
     def undecided(self) -> AnswerLog:
         """Return the log as people gave it, which tells how far they can be trusted."""
-        return replace(self, decisions=(), decided=np.full_like(self.decided, -1))
+        return self.changed(decisions=(), decided=np.full_like(self.decided, -1))
+
+    def changed(self, **columns: Any) -> AnswerLog:
+        """Return the log with other columns; what was worked out of the old ones is forgotten."""
+        found = copy(self)
+        for name in vars(self).keys() & vars(AnswerLog).keys():  # cached properties
+            delattr(found, name)
+        vars(found).update(columns)
+        return found
 
     @cached_property
     def members(self) -> tuple[Whole, Whole]:
@@ -335,55 +359,7 @@ def read(db: Connection, settings: Settings) -> AnswerLog:
     things = select(items.c.id, items.c.name, items.c.gold).order_by(items.c.position)
     decided = [Decision(**row) for row in db.execute(_DECISIONS).mappings()]
     named, given = db.execute(people).all(), db.execute(things).all()
-    return from_cells(cells, settings, named, given, decided)
-
-
-_PLAIN = ("number", "round", "which", "took_ms", "received")  # numbers as they are
-
-
-def from_cells(
-    cells: Mapping[str, Sequence[Any]],
-    settings: Settings,
-    people: Sequence[Any],
-    things: Sequence[Any],
-    decided: Sequence[Decision] = (),
-) -> AnswerLog:
-    """Make columns of numbers; users are (id, name) and items (id, name, class or None)."""
-    both = [*cells["proposed"], *cells["excluded"]]
-    places = {text: at for at, text in enumerate(dict.fromkeys(both))}
-    used = np.array(list(map(places.__getitem__, both)), np.intp)
-    kind_at = {kind: at for at, kind in enumerate(KINDS)}
-    kind = _whole([kind_at[one] for one in cells["kind"]])
-    late = np.array(cells["late"], np.bool_)
-    stands = np.array([by is None for by in cells["undone"]], np.bool_)
-    n = len(kind)
-    sizes = np.array([*(k for _, k in settings.grown), len(settings.classes)], np.intp)
-    which = {one.item: one.which for one in in_force(decided)}
-    settled = _whole([which.get(name) for _, name, _ in things])
-    gold = _whole([code for *_, code in things])
-    until = np.searchsorted([last for last, _ in settings.grown], _whole(cells["question"]))
-    plain = {name: _whole(cells[name]) for name in _PLAIN}
-    return AnswerLog(
-        **plain,
-        classes=settings.classes,
-        users=tuple(name for _, name in people),
-        items=tuple(name for _, name, _ in things),
-        gold_class=np.where((gold >= 0) & (settled >= 0), settled, gold),
-        decided=settled,
-        decisions=tuple(decided),
-        sets=tuple(map(tuple, json.loads(f"[{','.join(places)}]"))),  # in one go: many times faster
-        user=_places([number for number, _ in people], cells["user"]),
-        item=_places([number for number, *_ in things], cells["item"]),
-        asked_of=sizes[until],
-        kind=kind,
-        proposed=used[:n],
-        excluded=used[n:],
-        gold=np.array(cells["gold"], np.bool_),
-        late=late,
-        counts=stands & ~late & (kind != kind_at["undo"]),
-        imported=np.array([law == IMPORTED for law in cells["law"]], np.bool_),
-        cells=cells,
-    )
+    return AnswerLog(cells, settings, named, given, decided)
 
 
 def _places(numbers: Sequence[int], asked: Sequence[int]) -> Whole:
@@ -392,7 +368,7 @@ def _places(numbers: Sequence[int], asked: Sequence[int]) -> Whole:
     return order[np.searchsorted(_whole(numbers), _whole(asked), sorter=order)]
 
 
-def _whole(values: Sequence[int | None]) -> Whole:
+def _whole(values: Iterable[int | None]) -> Whole:
     return np.array([-1 if value is None else value for value in values], np.intp)
 
 
