@@ -4,6 +4,8 @@
     python benchmarks/engine.py --device cuda       # also the times on a GPU
     python benchmarks/engine.py --growth            # how the time of an epoch grows
     python benchmarks/engine.py --precisions        # TF32 against float32 on Fashion-MNIST
+    python benchmarks/engine.py --convolutions      # a ResNet on a GPU: images in a second
+    python benchmarks/engine.py --bf16              # the same ResNet, bf16 against float32
 
 "Per run" is the time in which one configuration is trained for one epoch.
 """
@@ -24,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import ruleout as ro
 from ruleout.models import build
-from ruleout.training import Watch, fit_grid
+from ruleout.training import Watch, fit_grid, stack
 
 BATCH, K = 256, 10
 CASES = {  # name: (rows, features, model, least ratio to the plain loop, to the DataLoader loop)
@@ -286,16 +288,135 @@ def growth() -> list[dict[str, Any]]:
     return found
 
 
+IMAGE = (3, 32, 32)
+_RUNS = [  # models trained side by side, precision, compiled
+    (1, "float32", False), (1, "tf32", False), (1, "bf16", False), (1, "bf16", True),
+    (8, "bf16", False), (8, "bf16", True),
+]  # fmt: skip
+
+
+def eager_images(x: Tensor, excluded: Tensor, model: str, bf16: bool) -> Iterator[None]:
+    """The loop that most people write; with `bf16` also autocast and channels last."""
+    net = build(model, IMAGE, K, seed=0).cuda()
+    if bf16:
+        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        x = x.contiguous(memory_format=torch.channels_last)
+    adam = torch.optim.Adam(net.parameters(), lr=1e-3, weight_decay=1e-5)
+    while True:
+        order = torch.randperm(len(x), device=x.device)
+        for rows in torch.split(order, BATCH):
+            with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
+                logits = net(x[rows])
+            loss = log_loss(logits.float(), excluded[rows])
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            adam.step()
+        torch.cuda.synchronize()
+        yield
+
+
+def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[str, Any]]:
+    """Return images in a second, summed over the models that train side by side."""
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (n, *IMAGE)).astype(np.float32) / np.float32(255)
+    sets = ro.draw(random.integers(0, K, n), classes=K, seed=0)
+    given, excluded = torch.from_numpy(x).cuda(), torch.from_numpy(sets.excluded).cuda()
+    eager = {
+        bf16: round(n / timed(eager_images(given, excluded, model, bf16), 1.0))
+        for bf16 in (False, True)
+    }
+    found: list[dict[str, Any]] = []
+    for models, precision, compiled in _RUNS:
+        stack._LONGER["cuda"] = stack._LONG = 0 if compiled else 1 << 60
+        moments = [time.perf_counter()]
+
+        def tell(*_: int, moments: list[float] = moments) -> None:
+            torch.cuda.synchronize()
+            moments.append(time.perf_counter())
+
+        fit = fit_grid(
+            x, sets, model=model, grid={"learning_rate": list(np.geomspace(1e-4, 1e-2, models))},
+            epochs=epochs, every=epochs, device="cuda", precision=precision, progress=tell,
+        )  # fmt: skip
+        rate = n * models / float(np.diff(moments)[1:].min())
+        found.append(
+            {
+                "models": models,
+                "precision": precision,
+                "compiled": compiled,
+                "images/s": round(rate),
+                "eager float32 images/s": eager[False],
+                "eager bf16 images/s": eager[True],
+                "ratio to eager": round(rate / max(eager.values()), 2),
+                "first epoch s": round(moments[1] - moments[0], 2),
+                "stack": fit.record["stack"],
+            }
+        )
+        print(found[-1], flush=True)
+    return found
+
+
+def cifar(file: str) -> tuple[Any, Any, Any, Any]:
+    """Return images and classes to train on and to test on; `file` is a part as NPZ of bytes."""
+    if not file:
+        held = ro.datasets.load("cifar10")
+        assert held.test is not None
+        (x, y), (xt, yt) = held.train, held.test
+        return x[:10_000], y[:10_000], xt, yt
+    with np.load(file) as part:
+        mean, std = np.array([0.4914, 0.4822, 0.4465]), np.array([0.247, 0.243, 0.261])
+        table = ((np.arange(256) / 255 - mean[:, None]) / std[:, None]).astype(np.float32)
+        channel = np.arange(3)[:, None, None]
+        x, xt = (table[channel, part[name]] for name in ("x", "x_test"))
+        return x, part["y"], xt, part["y_test"]
+
+
+def bf16(file: str, epochs: int, trials: int = 8) -> list[dict[str, Any]]:
+    """Return the accuracies of a ResNet after the same trials in float32 and in bf16."""
+    x, y, xt, yt = cifar(file)
+    sets = [ro.draw(y, classes=K, law="released", seed=seed) for seed in range(trials)]
+    stack._LONGER["cuda"] = 1 << 60
+    right, took = {}, {}
+    for precision in ("float32", "bf16"):
+        fit = fit_grid(
+            x, sets, model="resnet32", shape=IMAGE, epochs=epochs, every=epochs, device="cuda",
+            precision=precision, watch={"test": Watch(yt, x=xt)},
+        )  # fmt: skip
+        right[precision] = 100 * fit.history["test/accuracy"][:, 0, -1]
+        took[precision] = fit.record["seconds"]
+        print(precision, right[precision].round(2), took[precision], flush=True)
+    gap = right["bf16"] - right["float32"]
+    return [
+        {
+            "rows": len(y),
+            "test rows": len(yt),
+            "epochs": epochs,
+            "trials": trials,
+            **{f"{name} accuracy": round(float(value.mean()), 2) for name, value in right.items()},
+            **{f"{name} s": round(value, 1) for name, value in took.items()},
+            "bf16 - float32": round(float(gap.mean()), 2),
+            "standard error": round(float(gap.std(ddof=1) / np.sqrt(trials)), 2),
+        }
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--precisions", action="store_true")
+    parser.add_argument("--convolutions", action="store_true")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--cifar", default="", help="a part of CIFAR-10 as NPZ")
     parser.add_argument("--seconds", type=float, default=2.0, help="per loop")
     parser.add_argument("--epochs", type=int, default=250, help="on a GPU")
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
-    if given.precisions:
+    if given.convolutions:
+        name, rows = "engine-convolutions", convolutions("resnet32")
+    elif given.bf16:
+        name, rows = "engine-bf16", bf16(given.cifar, given.epochs)
+    elif given.precisions:
         name, rows = "engine-precisions", precisions(given.epochs)
     elif given.growth:
         name, rows = "engine-growth", growth()

@@ -92,6 +92,26 @@ def cuda(told: dict[str, Any] | None) -> list[str]:
     return lines
 
 
+_IMAGES = {
+    "models": "models side by side",
+    "precision": "precision",
+    "compiled": "compiled",
+    "images/s": "images/s, all models",
+    "ratio to eager": "to the faster eager loop",
+    "first epoch s": "first epoch, s",
+}
+
+
+def convolutions(told: dict[str, Any] | None) -> list[str]:
+    if told is None:
+        how = "`python benchmarks/engine.py --convolutions --record`"
+        return [f"*Not recorded in this checkout: {how}.*"]
+    rows = told["results"]["rows"]
+    loops = [f"{rows[0][f'eager {name} images/s']:,}" for name in ("float32", "bf16")]
+    say = f" The eager loop: {loops[0]} images/s in float32, {loops[1]} in bf16 with channels last."
+    return [*table(rows, _IMAGES), "", origin(told, str(told["machine"]["gpu"])) + say]
+
+
 def precisions(told: dict[str, Any] | None) -> list[str]:
     """Return accuracies, one column for each precision."""
     if told is None:
@@ -124,6 +144,7 @@ _FASHION = ("Fashion-MNIST, test accuracy in %, mean ± standard deviation of th
 def write_measured(path: Path, results: Path = RESULTS) -> None:
     lines = ["### On a CPU", "", *cpu(read("engine", results))]
     lines += ["", "### On a GPU", "", *cuda(read("engine-cuda", results))]
+    lines += ["", "### A ResNet on a GPU", "", *convolutions(read("engine-convolutions", results))]
     lines += [
         "",
         "### Accuracy and precision",

@@ -13,7 +13,7 @@ import ruleout as ro
 from ruleout.models import build
 from ruleout.training import fit_grid
 from ruleout.training.device import Numbers, matmul
-from ruleout.training.nets import Dense, dense
+from ruleout.training.nets import Dense, build_net
 from ruleout.training.optimizers import OPTIMIZERS, Optimizer, Product, Rates
 
 pytestmark = [
@@ -153,7 +153,7 @@ def test_kernels_serve_what_they_can(
     model: str, classes: int, dtype: torch.dtype, compute: torch.dtype, fused: bool
 ) -> None:
     module = build(model, 6, classes, seed=0)
-    net = dense([module], 2, 8, Numbers(torch.device("cuda"), dtype, compute))
+    net = build_net([module], 2, 8, Numbers(torch.device("cuda"), dtype, compute))
     assert isinstance(net, Dense)
     assert (type(net) is not Dense) == fused
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import ruleout as ro
 from ruleout.methods import approaches
@@ -137,6 +139,91 @@ def test_other_modules_train_on_a_gpu() -> None:
         x, sets, grid={"learning_rate": [1e-2]}, epochs=10, watch={"train": Watch(y)}, **options
     )
     assert fit.history["train/accuracy"][0, 0, -1] > 0.3  # a guess: 0.1
+
+
+def cnn(shape: tuple[int, ...], classes: int, *middle: nn.Module) -> nn.Module:
+    layers = [nn.Conv2d(shape[0], 5, 3, bias=False), nn.BatchNorm2d(5), nn.ReLU(), nn.Flatten()]
+    return nn.Sequential(*layers, *middle, nn.Linear(5 * 36, classes))
+
+
+class Looks(nn.Module):
+    """Does what no CUDA graph can hold: it looks at a number."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x if x.sum().item() > 1e9 else 2 * x
+
+
+def looking(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return cnn(shape, classes, Looks())
+
+
+def tanh(shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(prod(shape), 7), nn.Tanh(), nn.Linear(7, classes))
+
+
+def images(**more: Any) -> tuple[Any, Any]:
+    x, y = ro.datasets.load("digits").train
+    sets = ro.draw(y, classes=10, seed=0)[:100]
+    short = Trial(sets[:60], np.arange(60))
+    options: dict[str, Any] = {"model": cnn, "shape": (1, 8, 8), "batch_size": 32, **more}
+    return both(x[:100], [sets, sets, short], watch={"all": Watch(y[:100])}, **options)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"model": tanh}, {"model": looking}, {"augment": ["flip", "crop"]}, {"clip": 0.5}],
+    ids=["convolutions", "vmap", "uncaptured", "augmented", "clipped"],
+)
+def test_any_module_trains_the_same_models_on_a_gpu(more: dict[str, Any]) -> None:
+    cpu, gpu = images(**more)
+    assert gpu.record["stack"] == [2 if "model" not in more or more["model"] is looking else 3, 4]
+    assert difference(cpu, gpu) < 1e-9
+    for name, values in cpu.history.items():
+        assert np.allclose(values, gpu.history[name], atol=1e-9)
+
+
+def test_compiled_modules_train_the_same_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(stack._LONGER, "cuda", 0)
+    assert difference(*images()) < 1e-9
+
+
+def test_a_neighbour_that_diverges_harms_nobody_on_a_gpu() -> None:
+    with pytest.warns(UserWarning, match="will hardly train"):
+        cpu, gpu = images(grid={"learning_rate": [1e-3, 1e250, 1e-2]}, optimizer="sgd")
+    assert (gpu.diverged > 0).tolist() == [[False, True, False]] * 3
+    assert difference(cpu.pick([2, 2, 0]), gpu.pick([2, 2, 0])) < 1e-9
+
+
+def test_dropout_follows_the_seed_whether_captured_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = ro.datasets.load("digits").train
+    sets = ro.draw(y, classes=10, seed=0)[:100]
+    dropping: Any = lambda shape, classes: cnn(shape, classes, nn.Dropout(0.5))  # noqa: E731
+    options: dict[str, Any] = {"model": dropping, "shape": (1, 8, 8), "batch_size": 32, "epochs": 3}
+    options |= {"device": "cuda", "precision": "float64", "grid": GRID}
+    one, two = (fit_grid(x[:100], sets, **options) for _ in range(2))
+    assert difference(one, two) < 1e-12
+    assert one.record["stack"] == [1, 1]
+    monkeypatch.setattr(stack.Graphs, "_capture", lambda *_: None)
+    assert difference(one, fit_grid(x[:100], sets, **options)) < 1e-9
+
+
+def test_bf16_convolutions_run_in_bf16_and_weights_stay_float32() -> None:
+    seen: set[torch.dtype] = set()
+
+    class Sees(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.add(x.dtype)
+            return x
+
+    x, y = ro.datasets.load("digits").train
+    sets, seeing = ro.draw(y, classes=10, seed=0), Sees()
+    fit = fit_grid(
+        x, sets, model=lambda shape, classes: cnn(shape, classes, seeing), shape=(1, 8, 8),
+        device="cuda", precision="bf16", epochs=5, watch={"train": Watch(y)},
+    )  # fmt: skip
+    assert torch.bfloat16 in seen
+    assert {w.dtype for n, w in fit.weights.items() if "tracked" not in n} == {torch.float32}
+    assert fit.history["train/accuracy"][0, 0, -1] > 0.3
 
 
 def test_a_grid_too_large_for_the_gpu_is_cut_and_says_so(data: Any) -> None:

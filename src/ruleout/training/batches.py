@@ -7,7 +7,7 @@ alone, so approaches share it, and a run that was stopped needs no other random 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError, brief
 from ruleout.labels.origins import Evidence, evidence, stay_credit
 from ruleout.methods import Form
 from ruleout.training.device import Numbers, room
@@ -95,6 +96,7 @@ def order(seed: int, epoch: int, items: int) -> NDArray[np.intp]:
 
 class Batch(NamedTuple):  # of A trials that are still at work
     rows: Tensor  # [A, B]: rows of x
+    moves: Tensor | None  # [A, B, 3]: whether to flip, and how far to go down and right
     excluded: Tensor  # [A, 1, B, k]
     weight: Tensor | None  # [A, 1, B]
     rate: Tensor | None  # [A, 1, B]
@@ -112,7 +114,8 @@ class BatchSchedule:
     Trials are ordered by their number of items, most first, so that those still at work in the
     last steps of an epoch are always the first ones. Where trials end within a step, missing items
     get the weight 0. A last batch of fewer than `least` items is left out, if it is not the only.
-    `graded` puts the costs of the trials' evidence in the place of what was ruled out.
+    `graded` puts the costs of the trials' evidence in the place of what was ruled out. `reach` is
+    how far images may move, with whether they may be flipped first; None: images stay.
     """
 
     def __init__(
@@ -123,8 +126,9 @@ class BatchSchedule:
         numbers: Numbers,
         least: int = 1,
         graded: bool = False,
+        reach: tuple[int, int, int] | None = None,
     ) -> None:
-        self.trials, self.size, self.graded = trials, size, graded
+        self.trials, self.size, self.graded, self.reach = trials, size, graded, reach
         self.device, self.dtype, _ = numbers
         self.classes = trials[0].sets.shape[1]
         self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
@@ -179,12 +183,16 @@ class BatchSchedule:
         both = np.zeros((len(self.trials), wide, 2), np.int64)  # rows of x, and labels
         weight = np.zeros(place.shape if self.weighted else 0, _NUMPY[self.dtype])
         rate = np.zeros(place.shape if self.rated else 0, _NUMPY[self.dtype])
+        moves = np.zeros((*place.shape, 3) if self.reach else 0, np.int64)
         for t, (trial, n) in enumerate(zip(self.trials, self.items, strict=True)):
             total = len(trial.sets) if self._pairs is None else len(self._pairs[t][0])
             walk = order(int(trial.seed or 0), number, total)[:n]
             if self._pairs is not None:
                 rows_of, classes_of = self._pairs[t]
                 walk, both[t, :n, 1] = rows_of[walk], classes_of[walk]
+            if self.reach is not None:
+                random, far = np.random.default_rng([int(trial.seed or 0), number, 1]), self.reach
+                moves[t, :n] = random.integers([0, -far[1], -far[2]], far, (n, 3), endpoint=True)
             place[t, :n] = walk
             both[t, :n, 0] = walk if trial.rows is None else trial.rows[walk]
             if self.weighted:
@@ -193,7 +201,7 @@ class BatchSchedule:
                 rate[t, :n] = trial.rate[walk]
         if self._table is not None:
             both[..., 1] = place + np.arange(len(place))[:, None] * self._rows_each
-        tables = {"rows": both, "weights": weight, "rates": rate}
+        tables = {"rows": both, "weights": weight, "rates": rate, "moves": moves}
         return place, {name: self._host(table) for name, table in tables.items() if table.size}
 
     def _host(self, values: NDArray[Any]) -> Tensor:
@@ -205,9 +213,10 @@ class BatchSchedule:
         rows, labels = self._at("rows", step, shape).unbind(-1)
         weight = self._at("weights", step, shape).unsqueeze(1) if shape.weighted else None
         rate = self._at("rates", step, shape).unsqueeze(1) if self.rated else None
+        moves = self._at("moves", step, shape) if self.reach else None
         if self.resident or isinstance(step, Tensor):
-            return Batch(rows, self._excluded(labels), weight, rate)
-        return Batch(rows, self._unpack(step, shape), weight, rate)
+            return Batch(rows, moves, self._excluded(labels), weight, rate)
+        return Batch(rows, moves, self._unpack(step, shape), weight, rate)
 
     def _at(self, name: str, step: int | Tensor, shape: Shape) -> Tensor:
         table = self.laid[name][: shape.active]
@@ -238,7 +247,37 @@ class BatchSchedule:
         return torch.from_numpy(np.stack(parts)).unsqueeze(1).to(self.device, self.dtype)
 
 
+def find_reach(augment: Sequence[str], shape: Sequence[int] | None) -> tuple[int, int, int] | None:
+    """Return how far images may move, as `BatchSchedule` takes it; raise if there are none."""
+    listed = isinstance(augment, (list, tuple))
+    if not listed or any(one not in ("flip", "crop") for one in augment):
+        raise InputError(f"augment is {brief(augment)}", 'list "flip", "crop", or both')
+    if not augment:
+        return None
+    if shape is None or len(shape) != 3:
+        problem = "augment is for images, and this model reads rows of numbers"
+        raise InputError(problem, "take a convolutional model, and shape=(channels, height, width)")
+    part = 8 if "crop" in augment else max(shape) + 1
+    return int("flip" in augment), shape[1] // part, shape[2] // part
+
+
+def move_images(x: Tensor, moves: Tensor) -> Tensor:
+    """Flip images ``[N, channels, height, width]`` left to right, then move them over zeros.
+
+    `moves` ``[N, 3]``: whether to flip, how far to go down, how far to go right.
+    """
+    (height, width), flip = x.shape[2:], moves[:, :1, None]  # [N, 1, 1]
+    place = torch.arange(max(len(x), height, width), device=x.device)
+    down = place[:height, None] - moves[:, 1:2, None]  # [N, height, 1]: where a pixel comes from
+    right = place[:width] - moves[:, 2:, None]  # [N, 1, width]
+    inside = (down >= 0) & (down < height) & (right >= 0) & (right < width)
+    right = torch.where(flip == 1, width - 1 - right, right).clamp(0, width - 1)
+    found = x[place[: len(x), None, None], :, down.clamp(0, height - 1), right]  # channels last
+    return found.mul_(inside.unsqueeze(-1)).movedim(-1, 1)
+
+
 _BLOCK = 64 << 20  # bytes looked at in one go
+_AS_BYTES = ("cuda",)  # where images stay as bytes
 _LINE = 32  # numbers in a cache line of a GPU: weights of whole lines move a sixth faster
 
 
@@ -247,7 +286,8 @@ class Features:
 
     `shape` is that in which a model reads an example; None for flat rows that end in a 1, so that a
     first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a GPU
-    to whole cache lines).
+    to whole cache lines). Images that stay on the device stay there as bytes where every channel
+    has at most 256 different values, as those have that came from bytes; these are looked up again.
     """
 
     def __init__(self, x: Any, shape: tuple[int, ...] | None, numbers: Numbers) -> None:
@@ -257,15 +297,19 @@ class Features:
         fill = _LINE if self.device.type == "cuda" and self.d >= 4 * _LINE else 8
         self.width = self.d if shape else -fill * (-(self.d + 1) // fill)
         self._resident: Tensor | None = None
-        if self.n * self.width * self.dtype.itemsize <= 0.5 * room(self.device):
-            self._resident = self._load(range(self.n))
+        self._levels: Tensor | None = None
+        size, free = self.n * self.width, 0.5 * room(self.device)
+        if self.device.type in _AS_BYTES and shape and len(shape) == 3 and size <= free:
+            self._levels = self._find_levels(shape[0])
+        if size * (self.dtype.itemsize if self._levels is None else 1) <= free:
+            self._resident = self._load(range(self.n), self._levels)
 
     @property
     def resident(self) -> bool:
         return self._resident is not None
 
-    def _load(self, rows: range | NDArray[np.int64]) -> Tensor:
-        out = torch.zeros(len(rows), self.width, dtype=self.dtype, device=self.device)
+    def _blocks(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[slice, Tensor]]:
+        """Walk over rows of x, flat and on the device; each block with its place among them."""
         step = max(1, _BLOCK // (8 * max(1, self.d)))
         kind = np.float64 if self.dtype is torch.float64 else np.float32
         for start in range(0, len(rows), step):
@@ -273,21 +317,55 @@ class Features:
             block = self.x[slice(piece.start, piece.stop) if isinstance(piece, range) else piece]
             block = block.toarray() if hasattr(block, "toarray") else block
             flat = torch.from_numpy(np.array(block, kind).reshape(-1, self.d))
-            out[start : start + step, : self.d] = flat.to(self.device)
+            yield slice(start, start + step), flat.to(self.device)
+
+    def _load(self, rows: range | NDArray[np.int64], levels: Tensor | None = None) -> Tensor:
+        kind = self.dtype if levels is None else torch.uint8
+        out = torch.zeros(len(rows), self.width, dtype=kind, device=self.device)
+        for place, flat in self._blocks(rows):
+            out[place, : self.d] = flat if levels is None else self._codes(flat, levels)
         if not self.shape:
             out[:, self.d] = 1
         return out
 
-    def take(self, rows: Tensor) -> Tensor:
-        """Return the examples of `rows` ``[..., B]``: ``[..., B, width]``, or their shape."""
-        flat = rows.reshape(-1)
+    def _find_levels(self, channels: int) -> Tensor | None:
+        """Return the values of each channel, ``[channels, 256]`` up to infinity; None: too many."""
+        levels = [torch.empty(0, device=self.device)] * channels
+        for _, flat in self._blocks(range(self.n)):
+            both = zip(levels, flat.view(len(flat), channels, -1).unbind(1), strict=True)
+            levels = [torch.unique(torch.cat([old, new.flatten()])) for old, new in both]
+            if max(map(len, levels)) > 256:
+                return None
+        pad = nn.functional.pad
+        return torch.stack([pad(one, (0, 256 - len(one)), value=torch.inf) for one in levels])
+
+    def _codes(self, flat: Tensor, levels: Tensor) -> Tensor:
+        values = flat.view(len(flat), len(levels), -1).transpose(0, 1).flatten(1)
+        found = torch.searchsorted(levels, values).view(len(levels), len(flat), -1)
+        return found.transpose(0, 1).flatten(1)
+
+    def _floats(self, batch: Tensor) -> Tensor:
+        if self._levels is None or batch.dtype is not torch.uint8:
+            return batch
+        first = 256 * torch.arange(len(self._levels), device=self.device).unsqueeze(1)
+        places = batch.view(len(batch), len(self._levels), -1) + first
+        return self._levels.to(self.dtype).take(places)
+
+    def take(self, rows: Tensor, moves: Tensor | None = None) -> Tensor:
+        """Return the examples of `rows` ``[..., B]``: ``[..., B, width]``, or their shape.
+
+        `moves` ``[..., B, 3]`` are those of `move_images`.
+        """
+        flat, shape = rows.reshape(-1), self.shape or (self.width,)
         if self._resident is None:
             batch = self._load(flat.cpu().numpy())
         else:
-            batch = self._resident.index_select(0, flat)
-        return batch.view(*rows.shape, *(self.shape or (self.width,)))
+            batch = self._floats(self._resident.index_select(0, flat))
+        if moves is not None:
+            batch = move_images(batch.view(-1, *shape), moves.reshape(-1, 3))
+        return batch.view(*rows.shape, *shape)
 
     def slice(self, piece: slice) -> Tensor:
         rows = range(self.n)[piece]
-        batch = self._load(rows) if self._resident is None else self._resident[piece]
+        batch = self._load(rows) if self._resident is None else self._floats(self._resident[piece])
         return batch.view(len(batch), *(self.shape or (self.width,)))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -86,13 +86,16 @@ _SMALL = 200e6  # operations of a step below which one thread does not wait for 
 
 @contextmanager
 def matmul(rounded: bool) -> Iterator[None]:
-    settings = torch.backends.cuda.matmul
-    before = settings.fp32_precision
-    settings.fp32_precision = "tf32" if rounded else "ieee"
+    """Say whether matrix products and convolutions may round to TF32; torch lets the latter."""
+    kinds: list[Any] = [torch.backends.cuda.matmul, torch.backends.cudnn.conv]  # type: ignore[attr-defined]
+    before = [kind.fp32_precision for kind in kinds]
+    for kind in kinds:
+        kind.fp32_precision = "tf32" if rounded else "ieee"
     try:
         yield
     finally:
-        settings.fp32_precision = before
+        for kind, was in zip(kinds, before, strict=True):
+            kind.fp32_precision = was
 
 
 def tf32() -> bool:

@@ -20,11 +20,11 @@ from ruleout.methods import approach as find_approach
 from ruleout.models import build
 from ruleout.training import grids, validation
 from ruleout.training import stack as stacks
-from ruleout.training.batches import Features, Trial
+from ruleout.training.batches import Features, Trial, find_reach
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import PRECISIONS, Numbers, find_device, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
-from ruleout.training.nets import dense_layers, pays_to_stack, try_module
+from ruleout.training.nets import dense_layers, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.watches import Watch, features_of
 
@@ -48,6 +48,7 @@ def fit_grid(
     warmup: float | None = None,
     clip: float | None = None,
     drop_last: bool = False,
+    augment: Sequence[str] = (),
     seed: int = 0,
     shape: tuple[int, ...] | None = None,
     model_options: Mapping[str, Any] | None = None,
@@ -80,8 +81,8 @@ def fit_grid(
     model
         A name of :data:`ruleout.models.MODELS`, a function ``(shape, classes) → nn.Module``, or a
         module. Linear models and ReLU perceptrons are stacked natively, other modules through
-        `torch.func` where that pays, else trained one after another. A last batch of a single row
-        is left out where the model has batch norm.
+        `torch.func` where that pays, else side by side on a GPU and one after another on a CPU. A
+        last batch of a single row is left out where the model has batch norm.
     grid
         ``"paper"``, or values for ``learning_rate``, ``weight_decay``, ``batch_size``, options of
         the model (``model.hidden``) and of the loss: see :func:`~ruleout.training.configurations`.
@@ -100,6 +101,9 @@ def fit_grid(
         The largest norm of a model's gradient; a larger one is scaled down to it.
     drop_last
         Leave out the last batch of an epoch if it is short, as long as there is another.
+    augment
+        How images change whenever they are read, by the seed of the trial: ``"flip"`` left to right
+        half of the time, ``"crop"``: move by up to an eighth of their size, over zeros.
     seed
         Trial t starts from seed + t: first weights and batch order.
     shape, model_options
@@ -114,8 +118,8 @@ def fit_grid(
     device
         None: the CPU. ``"cuda"`` trains with one captured CUDA graph per step.
     precision
-        ``"float32"``, ``"float64"``, ``"tf32"`` (float32 with TF32 matrix products, CUDA only) or
-        ``"bf16"`` (float32 weights, bfloat16 matrix products).
+        ``"float32"``, ``"float64"``, ``"tf32"`` (float32 with TF32 products, CUDA only) or
+        ``"bf16"`` (float32 weights, bfloat16 matrix products and convolutions).
     stack
         How many configurations train at once; None: chosen from memory and cache.
     checkpoint, checkpoint_seconds
@@ -186,7 +190,6 @@ def fit_grid(
     random, least = try_module(modules[0], classes)
     if least > 1 and min(batch_size, *(len(trial.sets) for trial in trials)) == 1:
         raise InputError("the model cannot train on a batch of one row", "give larger batches")
-    together = native or (not random and pays_to_stack(modules[0]))
     with matmul(tf32), threads(numbers.device, modules[0], len(configs) * len(trials), batch_size):
         features = Features(x, None if native else shape, numbers)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
@@ -196,11 +199,11 @@ def fit_grid(
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
             start.state if isinstance(start, GridFit) else start, moments and stopping is None,
-            least, drop_last, pace, clip, callback,
+            least, drop_last, pace, clip, callback, find_reach(augment, features.shape),
         )  # fmt: skip
         if start is not None:
             validation.check_start(run)
-        planned = stacks.plan(run, stack if together else 1, together)
+        planned = stacks.plan(run, stack, random)
         record = run_record(run, model, precision, planned, x, seed)
         saved = None
         if checkpoint is not None:

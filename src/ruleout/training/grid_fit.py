@@ -189,6 +189,8 @@ def run_record(
         told["clip"] = run.clip
     if run.drop_last:
         told["drop_last"] = True
+    if run.reach is not None:
+        told["augment"] = run.reach
     hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
     for trial in run.trials:
         for extra in (trial.rows, trial.weight):

@@ -1,15 +1,16 @@
 """Stacks of models: one forward and one backward pass for ``[T, C]`` models at once.
 
 Linear models and perceptrons share the batch of their trial, so their first layer is one matrix
-product for the whole grid, and their gradients are written out. Any other module goes through
-`torch.func.vmap`, or stands alone where stacking does not pay.
+product for the whole grid, and their gradients are written out. Other modules made of matrix
+products go through `torch.func.vmap`; any other is itself, its weights views of the stack.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cached_property
+from functools import cache, cached_property, partial
 from importlib.util import find_spec
+from itertools import accumulate, cycle, product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -194,8 +195,8 @@ def pays_to_stack(module: nn.Module) -> bool:
     """Say whether `torch.func.vmap` should train copies of a module together.
 
     It pays for modules made of matrix products. Convolutions become grouped convolutions, which
-    are slower than one model after another; buffers (batch norm), frozen weights and dropout need
-    a model of their own.
+    are slower than models by themselves; buffers (batch norm), frozen weights and dropout need a
+    model of their own.
     """
     kinds = (nn.modules.conv._ConvNd, nn.modules.dropout._DropoutNd, nn.RNNBase)
     alone = any(isinstance(part, kinds) for part in module.modules())
@@ -203,69 +204,208 @@ def pays_to_stack(module: nn.Module) -> bool:
     return not alone and not frozen and not any(True for _ in module.buffers())
 
 
+_ALIGN = 4  # numbers: what kernels load at once
+
+
 class Modules:
-    """Any `nn.Module`: `torch.func.vmap` over ``[T, C]`` models, or a single one by itself."""
+    """Any `nn.Module`: ``[T, C]`` models, each with its weights in one row of `parameters`.
+
+    So an optimizer moves all of them in one pass. On a GPU the weights of images lie with their
+    channels last. Each model is a module by itself (see `Vmapped` for those that are not), whose
+    weights and buffers are views of what is stacked here; on a GPU they run side by side, on
+    streams of their own.
+    """
+
+    compiled = 0  # batches of so many rows pass a compiled module
 
     def __init__(
-        self, modules: Sequence[nn.Module], models: int, dimensions: int, numbers: Numbers
+        self, modules: Sequence[nn.Module], models: int, shape: Sequence[int], numbers: Numbers
     ) -> None:
-        self.dimensions, (device, self.dtype, self.compute) = dimensions, numbers  # of an example
-        self.alone = len(modules) == models == 1
-        self.module = deepcopy(modules[0]).to(device, self.dtype)  # with buffers of its own
-        starts = [dict(module.named_parameters()) for module in modules]
-        self.names = [name for name, value in starts[0].items() if value.requires_grad]
-        self.parameters = []
-        for name in self.names:
-            start = torch.stack([one[name].detach().to(self.dtype) for one in starts])
-            self.parameters.append(_repeat(start, models, device))
-        rest = self.module.state_dict(keep_vars=True)
-        self.buffers = {name: rest[name].detach() for name in rest if name not in self.names}
+        self.shape, self.models, (self.device, self.dtype, self.compute) = shape, models, numbers
+        self._last = self.device.type == "cuda" and len(shape) == 3
+        own = {n: p for n, p in modules[0].named_parameters() if p.requires_grad}
+        sizes = [_ALIGN * -(-max(1, p.numel()) // _ALIGN) for p in own.values()]
+        *starts, end = accumulate(sizes, initial=0)
+        at = {id(p): start for p, start in zip(own.values(), starts, strict=True)}
+        every = modules[0].named_parameters(remove_duplicate=False)  # tied weights appear twice
+        self._own, self._places = list(own), {n: (at[id(p)], p) for n, p in every if id(p) in at}
+        flat = torch.zeros(len(modules), models, end, dtype=self.dtype, device=self.device)
+        self.parameters, self._grad = [flat], torch.zeros_like(flat)
+        states = [module.state_dict() for module in modules]
+        stacked = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        views = self.named(self.parameters)
+        self.buffers: dict[str, Tensor] = {}  # what changes untrained, such as running means
+        for name, start in stacked.items():
+            if name in views:
+                views[name].copy_(start.unsqueeze(1))
+            else:
+                kind = self.dtype if start.is_floating_point() else start.dtype
+                self.buffers[name] = _repeat(start.to(kind), models, self.device)
+        self._make(modules)
+
+    def _make(self, modules: Sequence[nn.Module]) -> None:
+        places = product(range(len(modules)), range(self.models))
+        self._each = {(t, c): self._view(modules[t], t, c) for t, c in places}
+
+    def _view(self, module: nn.Module, trial: int, model: int) -> nn.Module:
+        """Return a copy of a module whose weights and buffers are views of the stack."""
+        state = self.named([self.parameters[0][trial, model]])
+        weights = {start: nn.Parameter(state[name]) for name, (start, _) in self._places.items()}
+        state = {name: weights[start] for name, (start, _) in self._places.items()}
+        state |= {name: value[trial, model] for name, value in self.buffers.items()}
+        copy = deepcopy(module).to(self.device, self.dtype)
+        copy.load_state_dict(state, assign=True)
+        return copy
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
+        try:
+            loss = self._learn(x, loss_of)
+        except Exception as error:
+            if not self.compiled or isinstance(error, torch.OutOfMemoryError):
+                raise
+            self.compiled = 0  # no compiler on this machine, or an operation it does not know
+            loss = self._learn(x, loss_of)
+        move(0, (slice(0, len(x)), slice(0, self.models)), self._grad[: len(x)])
+        return loss
+
+    def _learn(self, x: Tensor, loss_of: LossOf) -> Tensor:
+        """Return the losses, and leave the gradients in `_grad`."""
+        with torch.enable_grad():
+            outs = self._side_by_side(len(x), partial(self._one, x, training=True))
+        logits = torch.stack([out.detach() for out in outs])
+        loss, slope = loss_of(logits.view(len(x), self.models, *logits.shape[1:]))
+        self._grad.zero_()
+        self._side_by_side(len(x), partial(self._back, outs, slope))
+        return loss
+
+    def _back(self, outs: Sequence[Tensor], slope: Tensor, trial: int, model: int) -> None:
+        weights = [p for p in self._each[trial, model].parameters() if p.requires_grad]
+        out = outs[trial * self.models + model]
+        grads = torch.autograd.grad(out, weights, slope[trial, model], allow_unused=True)
+        self._keep(self._grad[trial, model], grads)
+
+    def _keep(self, out: Tensor, grads: Sequence[Tensor | None]) -> None:
+        named = self.named([out])
+        pairs = [(named[n], g) for n, g in zip(self._own, grads, strict=True) if g is not None]
+        torch._foreach_copy_([place for place, _ in pairs], [grad for _, grad in pairs])
+
+    def logits(self, x: Tensor) -> Tensor:
+        rows = self._rows(x)
+        with torch.no_grad():
+            outs = self._side_by_side(len(rows), partial(self._one, rows, training=False))
+        return torch.stack(outs).view(len(rows), self.models, *outs[0].shape)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        """Return the rows of each trial, which may be the same for all."""
+        each = x.ndim == len(self.shape) + 2
+        return x if each else x.expand(len(self.parameters[0]), *x.shape)
+
+    def _one(self, x: Tensor, trial: int, model: int, *, training: bool) -> Tensor:
+        module, rows = self._each[trial, model], x[trial]
+        if module.training is not training:
+            module.train(training)
+        if self._last:
+            rows = rows.contiguous(memory_format=torch.channels_last)
+        with self._rounded():
+            run = _compiled() if training and len(rows) == self.compiled else _call
+            return run(module, rows).to(self.dtype)
+
+    def _rounded(self) -> torch.autocast:
+        rounds = self.compute is not self.dtype
+        return torch.autocast(self.device.type, self.compute, enabled=rounds)
+
+    def _side_by_side(self, trials: int, work: Callable[[int, int], Any]) -> list[Any]:
+        """Do some work for every model; on a GPU on streams that fork here and join again."""
+        places = list(product(range(trials), range(self.models)))
+        if self.device.type != "cuda" or len(places) == 1:
+            return [work(*place) for place in places]
+        main, found = torch.cuda.current_stream(self.device), []
+        streams = _streams(self.device)[: len(places)]
+        for place, stream in zip(places, cycle(streams)):
+            stream.wait_stream(main)
+            with torch.cuda.stream(stream):
+                found.append(work(*place))
+        for stream in streams:
+            main.wait_stream(stream)
+        return found
+
+    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        found = {}
+        for name, (start, like) in self._places.items():
+            shape, last = like.shape, self._last and like.ndim == 4
+            order = (shape[0], *shape[2:], shape[1]) if last else shape
+            piece = tensors[0][..., start : start + like.numel()]
+            whole = piece.view((*piece.shape[:-1], *order))
+            found[name] = whole.movedim(-1, -3) if last else whole
+        return found
+
+
+#: How many models that `vmap` does not serve train side by side, by kind of device.
+SIDE_BY_SIDE = {"cuda": 8}
+
+
+def _call(module: nn.Module, rows: Tensor) -> Tensor:
+    out: Tensor = module(rows)
+    return out
+
+
+@cache
+def _compiled() -> Callable[[nn.Module, Tensor], Tensor]:
+    return torch.compile(_call, dynamic=False)  # once for all modules that are built alike
+
+
+@cache
+def _streams(device: torch.device) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(SIDE_BY_SIDE["cuda"])]  # type: ignore[no-untyped-call]
+
+
+class Vmapped(Modules):
+    """Modules made of matrix products: all models of a stack through `torch.func.vmap`."""
+
+    def _make(self, modules: Sequence[nn.Module]) -> None:
+        self.module = deepcopy(modules[0]).to(self.device, self.dtype)
+
+    def _learn(self, x: Tensor, loss_of: LossOf) -> Tensor:
         self.module.train()
-        active = len(x)
-        leaves = [p[:active].detach().requires_grad_() for p in self.parameters]
+        named = self.named([self.parameters[0][: len(x)].detach()])
+        leaves = [named[name].requires_grad_() for name in self._own]
         with torch.enable_grad():
             logits = self._run(leaves, x)
         loss, slope = loss_of(logits.detach())
         grads = torch.autograd.grad(logits, leaves, slope, allow_unused=True)
-        every = (slice(0, active), slice(0, loss.shape[1]))
-        for place, (leaf, grad) in enumerate(zip(leaves, grads, strict=True)):
-            move(place, every, torch.zeros_like(leaf) if grad is None else grad.contiguous())
+        self._keep(self._grad.zero_()[: len(x)], grads)
         return loss
 
     def logits(self, x: Tensor) -> Tensor:
         self.module.eval()
-        each = x.ndim == self.dimensions + 2
-        rows = x if each else x.expand(len(self.parameters[0]), *x.shape)
+        named = self.named(self.parameters)
         with torch.no_grad():
-            return self._run(self.parameters, rows)
+            return self._run([named[name] for name in self._own], self._rows(x))
 
     def _run(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, self.compute, enabled=self.compute is not self.dtype):
-            if self.alone:
-                out = self._one([p[0, 0] for p in parameters], x[0])[None, None]
-            else:
-                each = torch.func.vmap(self._one, in_dims=(0, None))  # over configurations
-                out = torch.func.vmap(each)(list(parameters), x)  # over trials
+        with self._rounded():
+            each = torch.func.vmap(self._call, in_dims=(0, None))  # over configurations
+            out: Tensor = torch.func.vmap(each)(list(parameters), x)  # over trials
         return out.to(self.dtype)
 
-    def _one(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        named = dict(zip(self.names, parameters, strict=True))
+    def _call(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+        named = dict(zip(self._own, parameters, strict=True))
         out: Tensor = torch.func.functional_call(self.module, named, (x,))
         return out
-
-    def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        return dict(zip(self.names, tensors, strict=True))
 
 
 Net: TypeAlias = Dense | Modules  # C configurations of the modules of some trials, as one
 
 
-def dense(modules: Sequence[nn.Module], models: int, width: int, numbers: Numbers) -> Dense:
-    """Return the fastest stack that serves these modules."""
-    kind = _Perceptrons if _served(modules[0], numbers) else Dense
-    return kind(modules, models, width, numbers)
+def build_net(
+    modules: Sequence[nn.Module], models: int, rows: int | Sequence[int], numbers: Numbers
+) -> Net:
+    """Return the fastest stack that serves these modules, for rows of a width or of a shape."""
+    if isinstance(rows, int):
+        kind = _Perceptrons if _served(modules[0], numbers) else Dense
+        return kind(modules, models, rows, numbers)
+    many = len(modules) * models > 1 and pays_to_stack(modules[0])
+    return (Vmapped if many else Modules)(modules, models, rows, numbers)
 
 
 def _served(module: nn.Module, numbers: Numbers) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +23,14 @@ from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State, split_errors
 from ruleout.training.grids import Configuration, loss_options
-from ruleout.training.nets import Dense, Modules, Net, dense, dense_layers
+from ruleout.training.nets import (
+    SIDE_BY_SIDE,
+    Dense,
+    Modules,
+    build_net,
+    dense_layers,
+    pays_to_stack,
+)
 from ruleout.training.optimizers import At, Optimizer, Pace, Product, Rates, rates
 from ruleout.training.watches import Watch, Watcher
 
@@ -88,6 +97,7 @@ class Run:
     pace: Pace | None = None  # of the learning rate
     clip: float | None = None  # the largest norm of a gradient
     callback: Callback | None = None
+    reach: tuple[int, int, int] | None = None  # how images are moved
 
     @property
     def graded(self) -> Approach | None:
@@ -114,8 +124,12 @@ class Stack:
         own = [run.trials[t] for t in trials]
         least = run.size if run.drop_last else run.least
         form, graded = run.approach.form, run.graded is not None
-        self.schedule = BatchSchedule(own, form, run.size, run.numbers, least, graded)
-        self.net = self._build()
+        self.schedule = BatchSchedule(own, form, run.size, run.numbers, least, graded, run.reach)
+        modules, rows = [run.modules[t] for t in trials], run.features.shape or run.features.width
+        self.net = build_net(modules, len(self.grid), rows, run.numbers)
+        long = run.epochs * max(self.schedule.steps) >= _LONGER.get(self.device.type, inf)
+        if long and isinstance(self.net, Modules):
+            self.net.compiled = run.size
         self.optimizer = Optimizer(run.optimizer, self.net.parameters)
         self._speed = [
             torch.tensor([one[name] for one in self.grid], dtype=torch.float64)
@@ -138,15 +152,9 @@ class Stack:
         self._laid: tuple[Tensor, Tensor, Tensor] | None = None
         self.best = _Best(self, run.stopping) if run.stopping else None
         self.halted = False  # by a callback
-        resident = self.schedule.resident and run.features.resident and isinstance(self.net, Dense)
+        resident = self.schedule.resident and run.features.resident
         self._graphs = Graphs(self) if resident and self.device.type == "cuda" else None
         self._resume()
-
-    def _build(self) -> Net:
-        modules, features = [self.run.modules[t] for t in self.trials], self.run.features
-        if dense_layers(modules[0]) is not None:
-            return dense(modules, len(self.grid), features.width, self.run.numbers)
-        return Modules(modules, len(self.grid), len(features.shape or ()), self.run.numbers)
 
     def _resume(self) -> None:
         start = self.run.start
@@ -157,7 +165,7 @@ class Stack:
             for name, view in self.net.named(list(tensors)).items():
                 view.copy_(known[name][self.trials][:, self.models])
         for name, buffer in self.net.buffers.items():
-            buffer.copy_(start.weights[name][self.trials[0], self.models.start])
+            buffer.copy_(start.weights[name][self.trials][:, self.models])
         self.steps_before = np.asarray(start.steps, float)[self.trials]
 
     def run_epoch(self) -> None:
@@ -192,7 +200,7 @@ class Stack:
             prior = self.schedule.prior[: shape.active]
             return self.loss_gradient(logits, batch.excluded, prior, batch.weight, batch.rate)
 
-        loss = self.net.step(self.run.features.take(batch.rows), loss_of, move)
+        loss = self.net.step(self.run.features.take(batch.rows, batch.moves), loss_of, move)
         self.total[: shape.active].add_(loss)
         if self.run.clip is not None:
             squares = [g.reshape(*g.shape[:2], -1).square().sum(-1) for _, _, g in held]
@@ -303,8 +311,7 @@ class Stack:
     def trained(self) -> Trained:
         """Bring what must stay to the CPU, so that the device is free for the next stack."""
         source = self.best.weights if self.best else self.net.parameters
-        kept = self.best.buffers if self.best else self.net.buffers
-        buffers = {name: value[None, None] for name, value in kept.items()}
+        buffers = self.best.buffers if self.best else self.net.buffers
         ended = torch.full_like(self.diverged, self.epoch)
         moments = zip(*self.optimizer.moments, strict=True)
         return Trained(
@@ -342,9 +349,8 @@ class _Best:
         self.epoch = torch.where(better, self.stack.epoch, self.epoch)
         for kept, now in zip(self.weights, self.stack.net.parameters, strict=True):
             kept[better] = now[better]
-        if self.buffers and bool(better.any()):  # a model with buffers stands alone
-            for name, value in self.stack.net.buffers.items():
-                self.buffers[name].copy_(value)
+        for name, now in self.stack.net.buffers.items():
+            self.buffers[name][better] = now[better]
 
     @property
     def lost(self) -> bool:
@@ -373,25 +379,31 @@ class Plan(NamedTuple):
     blocks: list[Block]  # all of the run
 
 
-def plan(run: Run, stack: int | None, together: bool) -> Plan:
+def plan(run: Run, stack: int | None, random: bool) -> Plan:
     """Cut a run into blocks.
 
     On a CPU a block should stay in the last-level cache: weights, gradients and moments of a
-    larger one would come from memory in every step. On a GPU a block fills the memory.
+    larger one would come from memory in every step. On a GPU a block fills the memory. Modules
+    that draw `random` numbers, and on a CPU those that do not pay to stack, train by themselves.
     """
-    trials, models = len(run.trials), len(run.grid)
-    if not together:
+    trials, models, module = len(run.trials), len(run.grid), run.modules[0]
+    stacks = dense_layers(module) is not None or (not random and pays_to_stack(module))
+    beside = 1 if random else SIDE_BY_SIDE.get(run.numbers.device.type, 1)
+    most = _fitting(run) if stacks else beside
+    if not stacks and beside == 1:
         size = (1, 1)
     elif stack is not None:
         size = (trials if stack >= models else 1, min(stack, models))
-    elif (most := _fitting(run)) >= models:  # whole grids may share a block
+    elif most >= models:  # whole grids may share a block
         size = (min(trials, most // models), models)
     else:  # models are spread evenly over blocks
         size = (1, -(-models // -(-models // most)))
     pairs = run.approach.form == "pairs-before"
     items = [int(t.sets.sizes.sum()) if pairs else len(t.sets) for t in run.trials]
     order = sorted(range(trials), key=lambda t: -items[t])
-    rows = [tuple(order[i : i + size[0]]) for i in range(0, trials, size[0])]
+    # Batch norm would see the rows that fill up shorter trials: only equal ones share a block.
+    alike = [list(same) for _, same in groupby(order, lambda t: stacks or items[t])]
+    rows = [tuple(own[i : i + size[0]]) for own in alike for i in range(0, len(own), size[0])]
     cuts = [(i, min(i + size[1], models)) for i in range(0, models, size[1])]
     return Plan(size, [Block(row, *cut) for row in rows for cut in cuts])
 
@@ -448,24 +460,33 @@ class Graphs:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self.place = torch.zeros(1, dtype=torch.int64, device=stack.run.numbers.device)
-        self.captured: dict[Shape, torch.cuda.CUDAGraph] = {}
+        self.captured: dict[Shape, torch.cuda.CUDAGraph | None] = {}
 
     def epoch(self) -> None:
         self.place.zero_()
         for shape in self.stack.shapes:
             if shape not in self.captured:
                 self.captured[shape] = self._capture(shape)
-            self.captured[shape].replay()
+            graph = self.captured[shape]
+            if graph is None:
+                self._step(shape)
+            else:
+                graph.replay()
 
     def _step(self, shape: Shape) -> None:
         self.stack.step(self.place, shape)
         self.place += 1
 
-    def _capture(self, shape: Shape) -> torch.cuda.CUDAGraph:
-        """Capture a step. The steps before it, which PyTorch asks for, leave no trace."""
+    def _capture(self, shape: Shape) -> torch.cuda.CUDAGraph | None:
+        """Capture a step. The steps before it, which PyTorch asks for, leave no trace.
+
+        None where a module does what no graph can hold, such as looking at a number.
+        """
         held = [self.place, self.stack.total, *self.stack.net.parameters]
+        held += self.stack.net.buffers.values()
         held += [moment for moments in self.stack.optimizer.moments for moment in moments]
         copies = [tensor.clone() for tensor in held]
+        drawn = torch.cuda.get_rng_state(self.place.device)
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -473,16 +494,27 @@ class Graphs:
                 self._step(shape)
                 self.place.copy_(copies[0])
         torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        # The thread that lays out the next epoch may take pinned memory meanwhile.
-        with _uncollected(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            self._step(shape)
+        graph, whole = torch.cuda.CUDAGraph(), True
+        try:
+            # The thread that lays out the next epoch may take pinned memory meanwhile.
+            with (
+                _uncollected(),
+                torch.cuda.stream(torch.cuda.current_stream()),
+                torch.cuda.graph(graph, capture_error_mode="thread_local"),
+            ):
+                self._step(shape)
+        except RuntimeError as error:
+            if out_of_memory(error) or isinstance(self.stack.net, Dense):
+                raise
+            whole = False
         for tensor, copy in zip(held, copies, strict=True):
             tensor.copy_(copy)
-        return graph
+        torch.cuda.set_rng_state(drawn, self.place.device)
+        return graph if whole else None
 
 
-_LONG = 5_000  # steps from which compiling pays
+_LONG = 5_000  # steps from which compiling a loss pays
+_LONGER = {"cuda": 30_000}  # steps from which compiling a module pays
 Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 _COMPILED: dict[Any, Slope] = {}
 
