@@ -427,6 +427,13 @@ def test_what_was_written_is_read_back(suffix: str, pair: tuple[pa.Table, ro.Lab
     assert table.notes == ()
 
 
+def test_json_has_null_in_the_place_of_nan(tmp_path: Path) -> None:
+    columns = pa.table({"a": [1.5, float("nan")], "b": [[0.5], None], "c": [2, None]})
+    write_columns(tmp_path / "a.jsonl", columns.schema, columns.to_batches())
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    assert lines == ['{"a": 1.5, "b": [0.5], "c": 2}', '{"a": null, "b": null, "c": null}']
+
+
 # ---------------------------------------------------------------------- drawn
 
 

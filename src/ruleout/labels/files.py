@@ -24,7 +24,6 @@ from typing import IO, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
@@ -629,19 +628,9 @@ def _write_jsonl(
 
     if listed is not None:
         out.write(f'{{"classes": {listed}}}\n'.encode())
-    for row in _rows(map(_without_nan, blocks)):
-        out.write(json.dumps(dict(zip(names, row, strict=True)), default=text).encode() + b"\n")
-
-
-def _without_nan(block: Block) -> Block:
-    """Put null in the place of NaN, which JSON does not have."""
-    if isinstance(block, pa.RecordBatch):
-        for place, field in enumerate(block.schema):
-            if kinds.is_floating(field.type):
-                column = block.column(place)
-                column = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
-                block = block.set_column(place, field.name, column)
-    return block
+    for row in _rows(blocks):
+        values = (None if value != value else value for value in row)  # JSON does not have NaN
+        out.write(json.dumps(dict(zip(names, values, strict=True)), default=text).encode() + b"\n")
 
 
 def _joined_names(value: Any) -> Any:
