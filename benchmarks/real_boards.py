@@ -137,12 +137,17 @@ def measure(source: Path, folder: Path, seed: int) -> dict[str, Any]:
 
 def cost_of_choice(source: Path, folder: Path, seed: int) -> dict[str, Any]:
     """Compare approaches by sets alone, then by true labels: what the first row costs in points."""
-    train, _, _, sets = partial(source, folder, seed)
-    told = [str(train), *sets, "--seed", str(seed), "--trials", "3"]
+    train, test, _, sets = partial(source, folder, seed)
+    both = folder / "both.csv"
+    csv.write_csv(pa.concat_tables([csv.read_csv(train), csv.read_csv(test)]), both)
+    apart = [
+        ("sets", train, ["--ignore", "label,known"]),
+        ("labels", both, ["--label", "label", "--judge", "0.3", "--ignore", "known"]),
+    ]
     scores = []
-    for name, more in (("sets", ["--ignore", "label,known"]), ("labels", ["--label", "label"])):
-        apart = more if name == "sets" else [*more, "--ignore", "known"]
-        ruleout("compare", *told, *apart, "--out", str(folder / name))
+    for name, table, more in apart:
+        told = [*sets, "--seed", str(seed), *more, "--out", str(folder / name)]
+        ruleout("compare", str(table), *told)
         rows = json.loads((folder / name / "results.json").read_text())["rows"]
         scores.append({row["approach"]: row["score"] for row in rows if not row["baseline"]})
     by_sets, truth = scores
@@ -160,13 +165,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default=",".join(BOARDS))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--compare", action="store_true", help="what compare's choice costs")
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     results: dict[str, Any] = {}
     for name in asked.only.split(","):
-        for seed in range(asked.seeds):
+        for seed in range(asked.first, asked.first + asked.seeds):
             with tempfile.TemporaryDirectory() as made:
                 file = "cifar10s-even.csv" if name == "cifar10s" else f"{name}.mat"
                 work = cost_of_choice if asked.compare else measure

@@ -131,7 +131,7 @@ def test_folds_judge_with_every_row(sets: list[ro.LabelSets]) -> None:
 
 def test_rows_tell_more_than_three_trials(sets: list[ro.LabelSets]) -> None:
     """Paired over rows kept back, LOG's lead on CCE is significant, also after Holm."""
-    told: dict[str, Any] = {"grid": GRID, "epochs": 15, "holm": True}
+    told: dict[str, Any] = {"grid": GRID, "epochs": 15, "holm": True, "judge": 0.2}
     found = compare(digits()[0], sets[0], approaches=["log", "cce", "pc-after"], **told)
     assert found.method.kind == "kept"
     assert found["cce"].mark == "•"

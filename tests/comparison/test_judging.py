@@ -48,6 +48,19 @@ def test_folds_judge_every_row_once(sets: ro.LabelSets) -> None:
         assert target == sets[rows]
 
 
+def test_few_rows_judge_in_folds_unless_trials_are_few(sets: ro.LabelSets) -> None:
+    """A fifth of few rows says too little, and two folds train on half of them."""
+    x = digits()[0]
+    kinds = [planned(x, sets, trials=count, judge=None).kind for count in (3, 4, 5)]
+    assert kinds == ["kept", "folds", "folds"]
+    many = np.concatenate([x, x, x, x, x, x + 1])
+    told = sets[np.tile(np.arange(1000), 6)]
+    assert planned(many, told, judge=None).kind == "kept"
+    few = np.arange(1000) % 9  # groups
+    assert planned(x, sets, judge=None, groups=few).kind == "kept"
+    assert planned(x, sets, judge=None, groups=np.arange(1000) % 10).kind == "folds"
+
+
 def test_trials_differ_in_their_seed(sets: ro.LabelSets) -> None:
     assert [trial.seed for trial in planned(digits()[0], sets, seed=5).trials] == [5, 6, 7, 8, 9]
 

@@ -40,8 +40,10 @@ def compare(
     trials: Annotated[int, typer.Option(min=1, help="How many times each is trained.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
     judge: Annotated[
-        str, "The share of rows kept back to judge, or 'folds': every row once."
-    ] = "0.2",
+        str | None,
+        "The share of rows kept back to judge, or 'folds': every row once. By default 0.2, or "
+        "folds with up to 5,000 rows and four trials, without --label.",
+    ] = None,
     criterion: Annotated[
         str | None,
         "What chooses: accuracy, consistency, likelihood, calibrated or risk. By default "
@@ -81,8 +83,10 @@ def compare(
     console.print(f"Report: {page}", soft_wrap=True, highlight=False)
 
 
-def _share(text: str) -> Any:
+def _share(text: str | None) -> Any:
     """Read a share of the rows, or 'folds'."""
+    if text is None:
+        return None
     try:
         share = text if text == "folds" else float(text)
     except ValueError:
@@ -95,6 +99,7 @@ def _share(text: str) -> Any:
 def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     """Compare; with true labels, a share of the rows is kept back to be judged by them."""
     from ruleout.comparison import compare as run
+    from ruleout.comparison.judging import SHARE
     from ruleout.methods import PAPER
     from ruleout.selection import split
     from ruleout.training import Trial
@@ -113,7 +118,7 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     if labels is not None:
         if judge == "folds":
             raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
-        train, test = split(len(x), judge, seed=told["seed"], groups=together(x, groups))
+        train, test = split(len(x), judge or SHARE, seed=told["seed"], groups=together(x, groups))
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
     about = common.assumed(table.evidence or table.sets, table)

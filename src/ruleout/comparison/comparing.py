@@ -52,7 +52,7 @@ def compare(
     share: float = 0.1,
     rule: Rule = "best",
     test: tuple[Any, Any] | None = None,
-    judge: float | Literal["folds"] = 0.2,
+    judge: float | Literal["folds"] | None = None,
     score: str | Criterion = "accuracy",
     reference: str | Sequence[str] = _OURS,
     over: Over | None = None,
@@ -108,7 +108,8 @@ def compare(
         ``(x_test, y_test)`` with true labels (class names), used only to report, or
         ``(x_test, sets_test)``. Then all rows of `x` train and choose.
     judge
-        Without `test`: the share of rows kept back, or ``"folds"``.
+        Without `test`: the share of rows kept back, or ``"folds"``. None: folds where there are at
+        most 5,000 rows and four trials or more, else 0.2.
     score
         What label sets are turned into: a criterion, as ``"accuracy"`` or ``"calibrated"``.
     reference

@@ -20,6 +20,8 @@ from ruleout.training.watches import as_target, by_group
 #: What judges: true labels, label sets of test rows, rows kept back, or every row once.
 Kind: TypeAlias = Literal["labels", "sets", "kept", "folds"]
 
+SHARE, MANY = 0.2, 5000  # of the rows judges where there are more than so many, else every row
+
 
 @dataclass(frozen=True, eq=False)
 class Judging:
@@ -97,7 +99,7 @@ def plan(
     *,
     trials: int | None,
     test: tuple[Any, Any] | None,
-    judge: float | str,
+    judge: float | str | None,
     score: Criterion,
     seed: int,
     groups: Any = None,
@@ -112,22 +114,24 @@ def plan(
     n, count = x.shape[0], len(given)
     chance = np.random.default_rng([seed, 0, 1])  # as no batch and no split uses
     own = given[0].groups
+    many = own.max() + 1 if own is not None and len(own) else n
+    if judge is None:  # of few rows a share says too little; of few folds each trains on few
+        judge = "folds" if n <= MANY and many >= 2 * count > 6 else SHARE
     if judge == "folds":
-        size = (n if own is None else own.max() + 1) // count
-        if count < 2 or size < 1:
+        if count < 2 or many < count:
             what = "rows" if own is None else "groups"
             raise ValueError(f"folds need at least two trials, each with {what}, not {count}")
         return _kept(x, given, folds(n, count, own, chance), "folds", score)
     if isinstance(judge, str) or not 0 < judge < 1:
         raise ValueError(f"judge must be a share between 0 and 1, or 'folds', not {brief(judge)}")
-    many = max(1, int(np.ceil(round(n * judge, 9))))
+    some = max(1, int(np.ceil(round(n * judge, 9))))
     if own is None:
-        aside = np.sort(chance.permutation(n)[:many])
+        aside = np.sort(chance.permutation(n)[:some])
     elif own.max() < 2:
         problem = f"{own.max() + 1} group(s) are too few to train, choose and judge"
         raise InputError(problem, "give at least three, or test rows")
     else:
-        aside = np.flatnonzero(draw_groups(own, many, chance))
+        aside = np.flatnonzero(draw_groups(own, some, chance))
     return _kept(x, given, [aside] * count, "kept", score)
 
 
