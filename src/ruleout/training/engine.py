@@ -24,7 +24,7 @@ from ruleout.training.batches import Features, Trial, find_reach
 from ruleout.training.checkpoints import Checkpoint
 from ruleout.training.device import PRECISIONS, Numbers, find_device, matmul, threads
 from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
-from ruleout.training.nets import dense_layers, try_module
+from ruleout.training.nets import SIDE_BY_SIDE, dense_layers, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.watches import Watch, features_of
 
@@ -342,8 +342,9 @@ def estimate_seconds(
     """Estimate how many seconds :func:`ruleout.fit_grid` takes with the same arguments.
 
     A few steps are timed, of linear models and perceptrons with the whole grid at once; of other
-    models, which gain little from stacking, one is timed and stands for all. `roughly` does
-    without where the count of multiplications shows that the fit is short.
+    models on a GPU with those that train side by side, on a CPU, where they gain little from
+    stacking, with one. `roughly` does without where the count of multiplications shows that the
+    fit is short.
 
     >>> import ruleout as ro
     >>> x, y = ro.datasets.load("digits").train
@@ -365,6 +366,7 @@ def estimate_seconds(
     classes = len(trials[0].sets.classes)
     net = build(model, shape, classes, seed=seed, **(model_options or {}))
     models, dense = len(configs) * len(trials), dense_layers(net) is not None
+    kind = find_device(options.get("device"), options.get("precision", "float32")).type
     if dense:
         weights = sum(part.numel() for part in net.parameters())
         step = 3.0 * weights * models * batch_size  # forward, and backward twice
@@ -373,8 +375,8 @@ def estimate_seconds(
             return work / _RATE
         some = min(rows, batch_size * min(_STEPS, max(1, int(_RATE / step))))
     else:
-        some = min(rows, 32)
-        trials, configs = trials[:1], configs[:1]
+        some = min(rows, 32 if kind == "cpu" else batch_size * _STEPS)
+        trials, configs = trials[:1], configs[: SIDE_BY_SIDE.get(kind, 1)]
 
     def seconds(count: int, times: int) -> float:
         began = time.perf_counter()
@@ -387,6 +389,6 @@ def estimate_seconds(
 
     seconds(min(some, 32), 1)  # the first run also loads what others find loaded
     epoch = seconds(some, 1)
-    if epoch < _QUICK:
+    if epoch < _QUICK or kind == "cuda":  # which captures its steps in the first one
         epoch = max(seconds(some, 3) - epoch, 0.0) / 2 or epoch
-    return epoch * epochs * rows / some * (1 if dense else models)
+    return epoch * epochs * rows / some * models / (len(trials) * len(configs))

@@ -246,6 +246,8 @@ class Modules:
     def _make(self, modules: Sequence[nn.Module]) -> None:
         places = product(range(len(modules)), range(self.models))
         self._each = {(t, c): self._view(modules[t], t, c) for t, c in places}
+        streams = range(min(len(self._each), 8) if self.device.type == "cuda" else 0)
+        self._streams: list[Any] = [torch.cuda.Stream(self.device) for _ in streams]  # type: ignore[no-untyped-call]
 
     def _view(self, module: nn.Module, trial: int, model: int) -> nn.Module:
         """Return a copy of a module whose weights and buffers are views of the stack."""
@@ -308,7 +310,8 @@ class Modules:
             rows = rows.contiguous(memory_format=torch.channels_last)
         with self._rounded():
             run = _compiled() if training and len(rows) == self.compiled else _call
-            return run(module, rows).to(self.dtype)
+            out: Tensor = run(module, rows)
+        return out.to(self.dtype)
 
     def _rounded(self) -> torch.autocast:
         rounds = self.compute is not self.dtype
@@ -317,15 +320,14 @@ class Modules:
     def _side_by_side(self, trials: int, work: Callable[[int, int], Any]) -> list[Any]:
         """Do some work for every model; on a GPU on streams that fork here and join again."""
         places = list(product(range(trials), range(self.models)))
-        if self.device.type != "cuda" or len(places) == 1:
+        if not self._streams:
             return [work(*place) for place in places]
         main, found = torch.cuda.current_stream(self.device), []
-        streams = _streams(self.device)[: len(places)]
-        for place, stream in zip(places, cycle(streams)):
+        for place, stream in zip(places, cycle(self._streams)):
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
                 found.append(work(*place))
-        for stream in streams:
+        for stream in self._streams[: len(places)]:
             main.wait_stream(stream)
         return found
 
@@ -344,19 +346,13 @@ class Modules:
 SIDE_BY_SIDE = {"cuda": 8}
 
 
-def _call(module: nn.Module, rows: Tensor) -> Tensor:
-    out: Tensor = module(rows)
-    return out
+def _call(module: nn.Module, rows: Tensor) -> Any:
+    return module(rows)
 
 
 @cache
-def _compiled() -> Callable[[nn.Module, Tensor], Tensor]:
+def _compiled() -> Callable[[nn.Module, Tensor], Any]:
     return torch.compile(_call, dynamic=False)  # once for all modules that are built alike
-
-
-@cache
-def _streams(device: torch.device) -> list[torch.cuda.Stream]:
-    return [torch.cuda.Stream(device) for _ in range(SIDE_BY_SIDE["cuda"])]  # type: ignore[no-untyped-call]
 
 
 class Vmapped(Modules):

@@ -460,27 +460,23 @@ class Graphs:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self.place = torch.zeros(1, dtype=torch.int64, device=stack.run.numbers.device)
-        self.captured: dict[Shape, torch.cuda.CUDAGraph | None] = {}
+        self.captured: dict[Shape, Callable[[], None]] = {}
 
     def epoch(self) -> None:
         self.place.zero_()
         for shape in self.stack.shapes:
             if shape not in self.captured:
                 self.captured[shape] = self._capture(shape)
-            graph = self.captured[shape]
-            if graph is None:
-                self._step(shape)
-            else:
-                graph.replay()
+            self.captured[shape]()
 
     def _step(self, shape: Shape) -> None:
         self.stack.step(self.place, shape)
         self.place += 1
 
-    def _capture(self, shape: Shape) -> torch.cuda.CUDAGraph | None:
+    def _capture(self, shape: Shape) -> Callable[[], None]:
         """Capture a step. The steps before it, which PyTorch asks for, leave no trace.
 
-        None where a module does what no graph can hold, such as looking at a number.
+        A module that does what no graph can hold, such as looking at a number, goes step by step.
         """
         held = [self.place, self.stack.total, *self.stack.net.parameters]
         held += self.stack.net.buffers.values()
@@ -494,7 +490,8 @@ class Graphs:
                 self._step(shape)
                 self.place.copy_(copies[0])
         torch.cuda.current_stream().wait_stream(side)
-        graph, whole = torch.cuda.CUDAGraph(), True
+        graph = torch.cuda.CUDAGraph()
+        run: Callable[[], None] = graph.replay
         try:
             # The thread that lays out the next epoch may take pinned memory meanwhile.
             with (
@@ -506,11 +503,11 @@ class Graphs:
         except RuntimeError as error:
             if out_of_memory(error) or isinstance(self.stack.net, Dense):
                 raise
-            whole = False
+            run = partial(self._step, shape)
         for tensor, copy in zip(held, copies, strict=True):
             tensor.copy_(copy)
         torch.cuda.set_rng_state(drawn, self.place.device)
-        return graph if whole else None
+        return run
 
 
 _LONG = 5_000  # steps from which compiling a loss pays
