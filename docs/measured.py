@@ -45,8 +45,8 @@ def table(rows: list[dict[str, Any]], heads: dict[str, str]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
+    if value is None or isinstance(value, bool):
+        return {None: "–", True: "yes", False: "no"}[value]
     return " × ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -16,7 +16,10 @@ from ruleout.training import Stopping, Trial, Watch, fit_grid, nets, stack
 from ruleout.training.batches import Features, move_images
 from ruleout.training.device import Numbers
 
-GRID = {"learning_rate": [1e-2, 1e-3], "weight_decay": [1e-5, 1e-2]}
+GRID = [
+    {"learning_rate": 1e-2, "weight_decay": 1e-5},
+    {"learning_rate": 1e-3, "weight_decay": 1e-2},
+]
 CPU = Numbers(torch.device("cpu"), torch.float32, torch.float32)
 
 
@@ -46,10 +49,10 @@ def both(digits: Any, **more: Any) -> tuple[Any, Any]:
     other = Trial(sets, weight=np.linspace(0.5, 2, len(sets)))
     short = Trial(sets[:60], np.arange(60))  # in a block of its own
     trials = [sets, other, short]
-    options: dict[str, Any] = {"model": normed, "grid": GRID, "epochs": 3, "shape": (1, 8, 8)}
+    options: dict[str, Any] = {"model": normed, "grid": GRID, "epochs": 2, "shape": (1, 8, 8)}
     options |= {"precision": "float64", "batch_size": 32, "watch": {"train": Watch(y)}, **more}
     stacked = fit_grid(x, trials, **options)
-    assert stacked.record["stack"] == [2, 4]
+    assert min(stacked.record["stack"]) > 1
     single = fit_grid(x, trials, **options, stack=1)
     assert single.record["stack"] == [1, 1]
     return stacked, single
@@ -72,19 +75,17 @@ def test_modules_side_by_side_are_those_one_after_another(
 
 @pytest.mark.usefixtures("side_by_side")
 def test_a_neighbour_that_diverges_harms_nobody(digits: Any) -> None:
-    grid = {"learning_rate": [1e-3, 1e250, 1e-2, 3e-3]}
+    grid = {"learning_rate": [1e-3, 1e250, 1e-2]}
     with pytest.warns(UserWarning, match="will hardly train"):
         stacked, single = both(digits, grid=grid, optimizer="sgd")
-    assert (stacked.diverged > 0).tolist() == [[False, True, False, False]] * 3
+    assert (stacked.diverged > 0).tolist() == [[False, True, False]] * 3
     assert_close(stacked, single)
 
 
 @pytest.mark.usefixtures("side_by_side")
 def test_each_model_keeps_the_buffers_of_its_best_epoch(digits: Any) -> None:
     stop = Stopping("train/accuracy", patience=1)
-    stacked, single = both(
-        digits, stopping=stop, epochs=6, grid={"learning_rate": [0.3, 0.1, 0.03, 0.01]}
-    )
+    stacked, single = both(digits, stopping=stop, epochs=4, grid={"learning_rate": [0.3, 0.01]})
     assert len(set(stacked.stopped.flat)) > 1
     for name, value in stacked.weights.items():
         torch.testing.assert_close(value, single.weights[name], rtol=0, atol=1e-12)
@@ -147,7 +148,7 @@ def test_compiled_modules_are_the_same_models(digits: Any, monkeypatch: pytest.M
     monkeypatch.setitem(stack._LONGER, "cpu", 0)
     monkeypatch.setattr(nets, "_compiled", lambda: compiled)
     assert_close(plain, fit_grid(x, sets, **options))
-    assert seen == [32] * 3 * 4 * 2  # not the last batch, of 4 rows
+    assert seen == [32] * 3 * 2 * 2  # not the last batch, of 4 rows
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 
 
@@ -212,9 +213,10 @@ def test_augmented_images_follow_the_seed_and_differ_by_epoch(digits: Any) -> No
     stacked, single = both(digits, augment=["flip", "crop"])
     assert_close(stacked, single)
     assert stacked.record["augment"] == (1, 1, 1)
-    plain, _ = both(digits)
+    x, _, sets = digits
+    plain = fit_grid(x, sets, model=normed, grid=GRID, epochs=2, shape=(1, 8, 8), batch_size=32)
     assert "augment" not in plain.record
-    assert not np.allclose(plain.history["loss"], stacked.history["loss"])
+    assert not np.allclose(plain.history["loss"][0], stacked.history["loss"][0])
 
 
 @pytest.mark.parametrize(
