@@ -225,23 +225,21 @@ class Modules:
         self._last = self.device.type == "cuda" and len(shape) == 3
         own = {n: p for n, p in modules[0].named_parameters() if p.requires_grad}
         sizes = [_ALIGN * -(-max(1, p.numel()) // _ALIGN) for p in own.values()]
-        *starts, end = accumulate(sizes, initial=0)
-        at = {id(p): start for p, start in zip(own.values(), starts, strict=True)}
+        *at, end = accumulate(sizes, initial=0)
+        places = {id(p): start for p, start in zip(own.values(), at, strict=True)}
         every = modules[0].named_parameters(remove_duplicate=False)  # tied weights appear twice
-        self._own, self._places = list(own), {n: (at[id(p)], p) for n, p in every if id(p) in at}
+        self._places = {n: (places[id(p)], p) for n, p in every if id(p) in places}
+        self._own = list(own)
         flat = torch.zeros(len(modules), models, end, dtype=self.dtype, device=self.device)
         self.parameters, self._grad = [flat], torch.zeros_like(flat)
-        states = [module.state_dict() for module in modules]
-        stacked = {name: torch.stack([state[name] for state in states]) for name in states[0]}
-        views = self.named(self.parameters)
-        self.buffers: dict[str, Tensor] = {}  # what changes untrained, such as running means
-        for name, start in stacked.items():
-            if name in views:
-                views[name].copy_(start.unsqueeze(1))
-            else:
-                kind = self.dtype if start.is_floating_point() else start.dtype
-                self.buffers[name] = _repeat(start.to(kind), models, self.device)
-        self._make(modules)
+        copies = [deepcopy(module).to(self.device, self.dtype) for module in modules]
+        states, views = [copy.state_dict() for copy in copies], self.named(self.parameters)
+        starts = {name: torch.stack([state[name] for state in states]) for name in states[0]}
+        repeated = {name: _repeat(start, models, self.device) for name, start in starts.items()}
+        for name, view in views.items():
+            view.copy_(repeated.pop(name))
+        self.buffers = repeated  # what changes untrained, such as running means
+        self._make(copies)
 
     def _make(self, modules: Sequence[nn.Module]) -> None:
         places = product(range(len(modules)), range(self.models))
@@ -255,7 +253,7 @@ class Modules:
         weights = {start: nn.Parameter(state[name]) for name, (start, _) in self._places.items()}
         state = {name: weights[start] for name, (start, _) in self._places.items()}
         state |= {name: value[trial, model] for name, value in self.buffers.items()}
-        copy = deepcopy(module).to(self.device, self.dtype)
+        copy = deepcopy(module)
         copy.load_state_dict(state, assign=True)
         return copy
 
@@ -359,7 +357,7 @@ class Vmapped(Modules):
     """Modules made of matrix products: all models of a stack through `torch.func.vmap`."""
 
     def _make(self, modules: Sequence[nn.Module]) -> None:
-        self.module = deepcopy(modules[0]).to(self.device, self.dtype)
+        self.module = modules[0]
 
     def _learn(self, x: Tensor, loss_of: LossOf) -> Tensor:
         self.module.train()
