@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,22 @@ def _spied(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def _by_hand(logits: Any, doubt: float, cases: Any) -> tuple[Any, Any]:
-    """The mean over cases, powers and shares, in plain loops."""
+    """The mean over cases, powers, how equal classes are, and shares, in plain loops."""
     n, k = logits.shape
     shares = [1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75]
     widths = [0.01, *(np.subtract(shares[2:], shares[:-2]) / 2), 0.2]
-    every = []
+    every, seen = [], [5.0] * k
+    for row in range(n):
+        for c in range(k):
+            seen[c] += np.exp(logits[row, c]) / sum(np.exp(logits[row]))
     for plausible, table in cases:
-        for power in np.geomspace(1 / 16, 16, 17):
+        for power, even in product(np.geomspace(1 / 16, 16, 17), (0, 0.5, 1)):
             for share, width in zip(shares, widths, strict=True):
-                likely, said, before = plausible - np.log(power) ** 2 / 2, [], []
+                likely, said, before = plausible - np.log(power) ** 2 / 2 - even, [], []
                 likely += np.log(width) - share / doubt
                 for row in range(n):
-                    raised = [np.exp(power * logits[row, c]) for c in range(k)]
+                    odds = [np.exp(logits[row, c]) / seen[c] ** even for c in range(k)]
+                    raised = [one**power for one in odds]
                     mixed = [(1 - share) * one / sum(raised) + share / k for one in raised]
                     joint = [mixed[c] * np.exp(table[row, c]) for c in range(k)]
                     likely += np.log(sum(joint))
@@ -70,6 +75,23 @@ def test_the_mean_over_all_that_may_be_is_that_of_plain_loops(doubt: float) -> N
     expected = _by_hand(logits, doubt, cases)
     assert np.allclose(said, expected[0], atol=0.002)  # what hardly counts is left out
     assert np.allclose(before, expected[1], atol=0.002)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_answers_tell_how_frequent_classes_are(
+    equal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that sees one class too often is put right; one that is right stays as it is."""
+    random = np.random.default_rng(0)
+    y = random.choice(4, 1000, p=None if equal else [0.7, 0.1, 0.1, 0.1])
+    logits = 1.5 * (1.5 * np.eye(4)[y] + random.normal(size=(1000, 4))) + np.log([7, 1, 1, 1])
+    likely = np.where(ro.draw(y, classes=4, seed=1).excluded, -np.inf, 0.0)
+    told = (torch.from_numpy(logits), 0.01, [(0.0, torch.from_numpy(likely))])
+    found = room._posterior(*told)[0].numpy()
+    monkeypatch.setattr(room, "_EVEN", (0.0,))
+    as_seen = room._posterior(*told)[0].numpy()
+    right, before = (np.mean(one.argmax(1) == y) for one in (found, as_seen))
+    assert right > before + 0.02 if equal else np.allclose(found, as_seen, atol=0.01)
 
 
 def test_every_row_is_named_by_models_that_did_not_see_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from math import prod
 from numbers import Integral, Real
 from pathlib import Path
@@ -677,10 +678,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         r"""Return the most likely class of each row by the model and by what was said about it.
 
         Bayes' rule multiplies the two. How sure the model may be, all that was said tells: its
-        probabilities p become :math:`(1-\lambda) p^t / \sum p^t + \lambda/k`, and the answer is the
-        mean over t and :math:`\lambda`, each counting as likely as it makes all that was said.
-        Beforehand :math:`\lambda` is the larger, the more often models that were trained on other
-        rows name another class (measured: benchmarks/resolve_calibration.py).
+        probabilities p become :math:`(1-\lambda) q^t / \sum q^t + \lambda/k`, :math:`q = p/m^a`. m
+        is the sum of p over all rows, plus 5: a = 0 leaves classes as frequent as the model sees
+        them, a = 1 makes them about equal. The answer is the mean over t, a and :math:`\lambda`,
+        each counting as likely as it makes all that was said. Beforehand :math:`\lambda` is the
+        larger, the more often models that were trained on other rows name another class (measured:
+        benchmarks/resolve_calibration.py).
 
         Parameters
         ----------
@@ -884,11 +887,13 @@ def _print_tenths() -> Progress:
     return call
 
 
-#: How sure a model may be: powers of its probabilities, shares of what it knows nothing about.
-_POWERS = np.geomspace(1 / 16, 16, 17)
+#: How sure a model may be: powers of its probabilities, shares of what it knows nothing about; how
+#: far classes are as frequent as it sees them, or equally so.
+_POWERS, _EVEN = np.geomspace(1 / 16, 16, 17), (0.0, 0.5, 1.0)
 _SHARES = torch.tensor([1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75]).double()
 _DOUBT = 0.035  # the share to be expected of a single model
 _SAMPLE = 4096  # rows that tell how sure
+_ROWS = 5  # of each class, beside those that are there: few rows do not tell how frequent it is
 
 
 def _mean(
@@ -913,21 +918,24 @@ def _posterior(
 ) -> tuple[Tensor, Tensor]:
     """Return the probability of every class with all that was said, and without, ``[n, k]`` both.
 
-    Both are means over the cases, powers and shares, as likely as each makes all that was said;
-    beforehand a power is about 1 and a share is about `doubt`, falling exponentially.
+    Both are means over the cases, powers, shares and how even classes are, as likely as each makes
+    all that was said; beforehand a power is about 1, and a share about `doubt`, falling
+    exponentially.
     """
     prior = torch.gradient(_SHARES)[0].log() - _SHARES / doubt
     n, k = logits.shape
     some = torch.linspace(0, n - 1, min(n, _SAMPLE)).long()
+    seen = (logits[some].softmax(-1).sum(0) + _ROWS).log()
+    each = [(even, logits - even * seen) for even in _EVEN]
     best, total, means = -np.inf, 0.0, torch.zeros(2, n, k, dtype=torch.float64)
     for plausible, table in cases:
         top = table.amax(-1, keepdim=True)
         chance = (table - top).exp()
-        for power in _POWERS:
-            agree = ((power * logits[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
+        for power, (even, own) in product(_POWERS, each):
+            agree = ((power * own[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
             mixed = (1 - _SHARES) * agree + _SHARES * chance[some].mean(-1, keepdim=True)
             likely = mixed.log().sum(0) * (n / max(len(some), 1)) + prior
-            likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2
+            likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2 - even
             if float(likely.max()) > best:
                 means, total = (
                     part * np.exp(best - float(likely.max())) for part in (means, total)
@@ -935,7 +943,7 @@ def _posterior(
                 best = float(likely.max())
             for share, weight in zip(_SHARES, (likely - best).exp(), strict=True):
                 if weight > 1e-3:
-                    before = (1 - share) * (power * logits).softmax(-1) + share / k
+                    before = (1 - share) * (power * own).softmax(-1) + share / k
                     said = before * chance
                     means += weight * torch.stack([said / said.sum(-1, keepdim=True), before])
                     total += float(weight)
