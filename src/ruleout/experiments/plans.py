@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, TypeAlias
 
 from ruleout.datasets import names as dataset_names
-from ruleout.experiments.specs import Spec
+from ruleout.experiments.specs import NAMES, Spec
 from ruleout.experiments.specs import protocol as find_protocol
 from ruleout.labels.classes import find_name
 from ruleout.labels.errors import brief, nearest
@@ -21,25 +21,11 @@ from ruleout.methods import approaches as approach_names
 from ruleout.models import MODELS as MODEL_NAMES
 
 #: The tables, as the command line names them: the name in ``printed.csv``.
-TABLES = {name: name.replace("-", "_") for name in
-          ("uci", "linear", "deep", "fixed-linear", "fixed-mlp")}  # fmt: skip
+TABLES = {name.replace("_", "-"): name for name in NAMES["tables"]}
 
-#: The paper's names of data sets: ours.
-DATASETS = {
-    "Yeast": "yeast",
-    "Texture": "texture",
-    "Dermatology": "dermatology",
-    "Synthetic Control": "synthetic-control",
-    "MNIST": "mnist",
-    "Kuzushiji": "kmnist",
-    "Fashion": "fashion-mnist",
-    "CIFAR-10": "cifar10",
-    "20Newsgroups": "20newsgroups",
-}
-
-#: The paper's names of models: those that its code runs.
-MODELS = {"linear": "linear", "mlp": "mlp", "resnet": "resnet32", "densenet": "densenet22"}
-
+#: The paper's names of data sets and of models: ours.
+DATASETS: dict[str, str] = NAMES["datasets"]
+MODELS: dict[str, str] = NAMES["models"]
 
 _KEY = ("table", "dataset", "model", "sizes", "group", "approach")
 

@@ -20,7 +20,7 @@ from ruleout import report
 from ruleout.comparison.significance import holm, significance
 from ruleout.experiments import plans
 from ruleout.experiments.ledger import Failure, Holdings, Record, write_parquet
-from ruleout.experiments.specs import Spec, protocol
+from ruleout.experiments.specs import NAMES, Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER, approach
@@ -236,7 +236,7 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
     rows = sorted({s.approach for s in specs}, key=_order)
     return PaperTable(
         CellTable(
-            ", ".join([_TITLES.get(table, "Cells that the paper does not have"), *words]),
+            ", ".join([NAMES["tables"].get(table, "Cells that the paper does not have"), *words]),
             list(heads.values()),
             [
                 report.TableRow(*_named(row), [laid.get((p, row), absent) for p in heads])
@@ -330,15 +330,6 @@ def _unusual(spec: Spec) -> list[str]:
     return words + [
         plain.get(name, f"{name.replace('_', '-')}-{value}") for name, value in changed.items()
     ]
-
-
-_TITLES = {
-    "uci": "UCI data sets, linear model",
-    "linear": "Benchmark data sets, linear model",
-    "deep": "Benchmark data sets, neural networks",
-    "fixed_linear": "Kuzushiji, sets of one size, linear model",
-    "fixed_mlp": "Kuzushiji, sets of one size, MLP",
-}
 
 
 def _cells(held: Holdings) -> dict[str, TableCell]:
@@ -484,7 +475,7 @@ def findings(records: Sequence[Record]) -> list[Finding]:
     noun = "sizes" if records[0].spec.law.startswith("fixed:") else "data sets"
     laid, there = columns(records), {plans.printed_for(record.spec) for record in records}
     found = []
-    for text, needs, ask in _CLAIMS:
+    for claim, (needs, ask) in _CLAIMS.items():
         table = (one for one in plans.printed() if one.table == plans.table_of(records[0].spec))
         wanted = {one for one in table if needs(one)}
         rows = {one.row for one in wanted}
@@ -498,21 +489,8 @@ def findings(records: Sequence[Record]) -> list[Finding]:
             missing = f"{lacking} of the {len(wanted)} cells it speaks of are missing"
             held, told = "not tested", "; so far: ".join(filter(None, [missing, told]))
         if wanted:
-            found.append(Finding(text, held, told))
+            found.append(Finding(NAMES["claims"][claim], held, told))
     return found
-
-
-_CLAIMS: list[tuple[str, Callable[[plans.Printed], bool], _Ask]] = []
-
-
-def _claim(text: str, needs: Callable[[plans.Printed], bool]) -> Callable[[_Ask], _Ask]:
-    """Enter what asks whether a claim of the paper holds; `needs` says of which cells it speaks."""
-
-    def enter(ask: _Ask) -> _Ask:
-        _CLAIMS.append((text, needs, ask))
-        return ask
-
-    return enter
 
 
 def _compare(ours: Record, theirs: Record) -> report.parts.Mark:
@@ -528,19 +506,11 @@ def _counted(
     return held, f"{what} in {won} of {total} cases, significantly worse in {lost}"
 
 
-@_claim(
-    "All bounded losses are significantly better than the unbounded CCE in the estimator.",
-    lambda cell: cell.row in (*_BOUNDED, "cce"),
-)
 def _bounded_beat_cce(tables: Columns, _: str) -> tuple[str, str]:
     marks = [_compare(c[name], c["cce"]) for c in tables.values() for name in _BOUNDED]
     return _counted(marks, "bounded loss significantly better than CCE", lambda won: won == 1)
 
 
-@_claim(
-    "MAE is comparable with the other bounded losses in most cases, sometimes inferior.",
-    lambda cell: cell.row in _BOUNDED,
-)
 def _mae_beside_bounded(tables: Columns, noun: str) -> tuple[str, str]:
     best = [max((c[n] for n in _BOUNDED[1:]), key=lambda r: r.mean) for c in tables.values()]
     marks = [_compare(one, c["mae"]) for one, c in zip(best, tables.values(), strict=True)]
@@ -550,10 +520,6 @@ def _mae_beside_bounded(tables: Columns, noun: str) -> tuple[str, str]:
     return held, text
 
 
-@_claim(
-    "The decomposed approaches are significantly outperformed by the upper bounds in most cases.",
-    lambda cell: cell.row in OURS or cell.group.endswith("-shuffle"),
-)
 def _wrappers_outperformed(tables: Columns, _: str) -> tuple[str, str]:
     marks = [
         _compare(ours, record)
@@ -565,7 +531,6 @@ def _wrappers_outperformed(tables: Columns, _: str) -> tuple[str, str]:
     return _counted(marks, "the better of EXP and LOG significantly better", lambda won: won > 0.5)
 
 
-@_claim("The upper bounds achieve the best performance among all approaches.", lambda _: True)
 def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     best, level, total = [], [], len(tables)
     for head, column in tables.items():
@@ -581,10 +546,6 @@ def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     return held, told
 
 
-@_claim(
-    "Which cells are significantly worse than ours (marked • in the paper).",
-    lambda cell: cell.marked_worse is not None,
-)
 def _marks(tables: Columns, _: str) -> tuple[str, str]:
     same = total = 0
     for column in tables.values():
@@ -596,6 +557,19 @@ def _marks(tables: Columns, _: str) -> tuple[str, str]:
                 same += (_compare(ours, record) == "•") == found.marked_worse
     held = "holds" if same >= 0.9 * total else "holds in part" if same > total / 2 else "fails"
     return held, f"the same mark in {same} of {total} cells"
+
+
+#: Claims of the paper, which ``paper.toml`` words: of which cells each speaks, and who asks.
+_CLAIMS: dict[str, tuple[Callable[[plans.Printed], bool], _Ask]] = {
+    "bounded": (lambda cell: cell.row in (*_BOUNDED, "cce"), _bounded_beat_cce),
+    "mae": (lambda cell: cell.row in _BOUNDED, _mae_beside_bounded),
+    "wrappers": (
+        lambda cell: cell.row in OURS or cell.group.endswith("-shuffle"),
+        _wrappers_outperformed,
+    ),
+    "best": (lambda _: True, _ours_best),
+    "marks": (lambda cell: cell.marked_worse is not None, _marks),
+}
 
 
 class Trend(NamedTuple):
@@ -640,14 +614,8 @@ def trends(records: Sequence[Record]) -> tuple[list[int], list[Trend]]:
     ]
 
 
-#: The losses of the figures, in the order of the paper, with colours for everybody's eyes.
-LOSSES = {
-    "mae": ("MAE", "#0072b2"),
-    "mse": ("MSE", "#009e73"),
-    "gce": ("GCE", "#56b4e9"),
-    "phuber": ("PHuber-CE", "#cc79a7"),
-    "cce": ("CCE", "#d55e00"),
-}
+#: The losses of the figures: what they are called, and their colours.
+LOSSES: dict[str, list[str]] = NAMES["losses"]
 
 _FIGURES = {"figure-1": ("test", "Test accuracy"),
             "figure-2": ("train", "Training accuracy with true labels")}  # fmt: skip

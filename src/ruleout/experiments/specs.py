@@ -7,10 +7,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from importlib.resources import files
+from tomllib import loads
 from typing import Any
 
 from ruleout.labels.classes import find_name
 from ruleout.labels.errors import InputError, brief
+
+#: What the paper calls things, what it says of its tables, and its two readings.
+NAMES: dict[str, Any] = loads(
+    files("ruleout.experiments").joinpath("paper.toml").read_text("utf-8")
+)
 
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
@@ -151,31 +158,7 @@ class Protocol:
         return self.forms.get(approach, approach)
 
 
-_2019 = {f"{rule}-{form}": f"{rule}-2019-{form}" for rule in ("ga", "nn", "free")
-         for form in ("before", "after")}  # fmt: skip
-
-PROTOCOLS = {
-    "released": Protocol(
-        "released",
-        law="released",
-        refit=True,
-        forms=_2019,
-        source="As the authors' code",
-        sizes="sizes uniform over all proper sets",
-        differs="LOG and EXP without the factor 2, GA, NN and FREE as released in 2019, the choice "
-        "trained again on all rows",
-    ),
-    "text": Protocol(
-        "text",
-        law="paper",
-        refit=False,
-        forms={"log": "log-text", "exp": "exp-text"},
-        source="As the paper's text",
-        sizes="sizes uniform over the sets without the true class",
-        differs="LOG and EXP with the factor 2, GA, NN and FREE as in the theorem, trained on the "
-        "90 % that did not choose",
-    ),
-}
+PROTOCOLS = {name: Protocol(name, **told) for name, told in NAMES["protocols"].items()}
 
 
 def protocol(name: str) -> Protocol:
