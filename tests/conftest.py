@@ -33,6 +33,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     return report
 
 
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Any]:
+    """A quick server: it would not survive a power cut."""
+    from web.servers import MEMORY, QUICK, running_server
+
+    yield from running_server(MEMORY, **QUICK)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def same_secret() -> Iterator[None]:
     """Have all labelling projects draw the same, so that tests of chance repeat themselves.

@@ -16,13 +16,10 @@ from typing import Any
 import httpx
 import pytest
 from cli.labelled import make_project, ran, run
-from web.conftest import postgresql
 from web.servers import Server
 
 import ruleout as ro
 from ruleout.web.project import Project
-
-__all__ = ["postgresql"]  # a fixture
 
 PASSWORD = "correct horse battery"
 

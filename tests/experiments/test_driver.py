@@ -20,6 +20,7 @@ from ruleout.labels.errors import InputError
 
 NAMES = ("log", "exp", "mae", "mse", "gce", "cce")
 SPECS = [spec(name) for name in NAMES]
+Drive = Callable[..., None]
 
 
 def notes(folder: Path) -> list[str]:
@@ -37,33 +38,37 @@ def wait_for(what: Callable[[], Any], seconds: float = 60) -> None:
 # ---------------------------------------------------------------------- one process
 
 
-def test_each_task_is_done_once_in_order(tmp_path: Path) -> None:
+def test_each_task_is_done_once_in_order(tmp_path: Path, place: str, driving: Drive) -> None:
     compute = partial(noting, notes=str(tmp_path / "notes"))
-    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    driving(place, SPECS, compute=compute)
     assert notes(tmp_path) == list(NAMES)
-    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    driving(place, SPECS, compute=compute)
     assert notes(tmp_path) == list(NAMES)  # nothing is computed again
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         assert all(same(one, record(one.spec)) for one in ledger.records())
         assert [one.spec for one in ledger.records()] == SPECS
 
 
-def test_a_task_that_fails_is_tried_again_after_the_others(tmp_path: Path) -> None:
+def test_a_task_that_fails_is_tried_again_after_the_others(
+    tmp_path: Path, place: str, driving: Drive
+) -> None:
     compute = partial(failing, notes=str(tmp_path / "notes"), fails={"exp": 2})
-    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    driving(place, SPECS, compute=compute)
     assert notes(tmp_path) == [*NAMES, "exp", "exp"]
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         assert len(ledger.records()) == len(SPECS)
         assert ledger.failures() == []
 
 
-def test_a_task_that_always_fails_is_given_up_and_listed(tmp_path: Path) -> None:
+def test_a_task_that_always_fails_is_given_up_and_listed(
+    tmp_path: Path, place: str, driving: Drive
+) -> None:
     """After one try and three retries, with its error on one line; the others are done."""
     compute = partial(failing, notes=str(tmp_path / "notes"), fails={"exp": 99, "gce": 3})
-    drive(tmp_path / "a.sqlite", SPECS, compute=compute)
+    driving(place, SPECS, compute=compute)
     count = Counter(notes(tmp_path))
     assert (count["exp"], count["gce"], count["log"]) == (4, 4, 1)
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         (failure,) = ledger.failures()
         assert failure.spec == spec("exp")
         assert failure.given_up
@@ -71,39 +76,41 @@ def test_a_task_that_always_fails_is_given_up_and_listed(tmp_path: Path) -> None
         assert {one.spec.approach for one in ledger.records()} == set(NAMES) - {"exp"}
         ledger.forgive([spec("exp")])
     (tmp_path / "notes").unlink()
-    drive(tmp_path / "a.sqlite", SPECS, compute=partial(noting, notes=str(tmp_path / "notes")))
+    driving(place, SPECS, compute=partial(noting, notes=str(tmp_path / "notes")))
     assert notes(tmp_path) == ["exp"]
-    assert len(gather(tmp_path / "a.sqlite").records) == len(SPECS)
+    assert len(gather(place).records) == len(SPECS)
 
 
-def test_retries_count_over_restarts(tmp_path: Path) -> None:
+def test_retries_count_over_restarts(tmp_path: Path, place: str) -> None:
     compute = partial(failing, notes=str(tmp_path / "notes"), fails={"log": 99})
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         for _ in range(3):
             next(work(ledger, SPECS[:1], compute=compute))
-    drive(tmp_path / "a.sqlite", SPECS[:1], compute=compute)
+    drive(place, SPECS[:1], compute=compute)
     assert len(notes(tmp_path)) == 4
 
 
-def test_only_what_was_asked_for_is_done(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+def test_only_what_was_asked_for_is_done(tmp_path: Path, place: str, driving: Drive) -> None:
+    with Ledger(place) as ledger:
         ledger.add(SPECS)
-    drive(tmp_path / "a.sqlite", SPECS[2:4], compute=partial(noting, notes=str(tmp_path / "notes")))
+    driving(place, SPECS[2:4], compute=partial(noting, notes=str(tmp_path / "notes")))
     assert notes(tmp_path) == ["mae", "mse"]
 
 
-def test_a_claimed_task_is_left_to_others(tmp_path: Path) -> None:
+def test_a_claimed_task_is_left_to_others(tmp_path: Path, place: str) -> None:
     compute = partial(noting, notes=str(tmp_path / "notes"))
-    with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "a.sqlite") as other:
+    with Ledger(place) as ledger, Ledger(place) as other:
         with other.claim(SPECS[0]):
             assert list(work(ledger, SPECS[:3], compute=compute)) == SPECS[1:3]
         assert list(work(ledger, SPECS[:3], compute=compute)) == SPECS[:1]
 
 
-def test_a_task_that_others_finished_meanwhile_is_not_done_again(tmp_path: Path) -> None:
+def test_a_task_that_others_finished_meanwhile_is_not_done_again(
+    tmp_path: Path, place: str
+) -> None:
     """Between looking and claiming, another process may have done all of it."""
     compute = partial(noting, notes=str(tmp_path / "notes"))
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         claim = ledger.claim
 
         def late(spec: Spec) -> Any:
@@ -115,10 +122,10 @@ def test_a_task_that_others_finished_meanwhile_is_not_done_again(tmp_path: Path)
     assert notes(tmp_path) == []
 
 
-def test_the_first_look_and_the_last_are_shown(tmp_path: Path) -> None:
+def test_the_first_look_and_the_last_are_shown(tmp_path: Path, place: str, driving: Drive) -> None:
     seen: list[int] = []
-    drive(
-        tmp_path / "a.sqlite",
+    driving(
+        place,
         SPECS,
         compute=partial(noting, notes=str(tmp_path / "notes")),
         seen=lambda ledger: seen.append(len(ledger.done())),
@@ -127,7 +134,7 @@ def test_the_first_look_and_the_last_are_shown(tmp_path: Path) -> None:
     assert set(seen) == set(range(len(SPECS) + 1))
 
 
-def test_interrupting_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_interrupting_stops_at_once_and_keeps_what_is_done(place: str) -> None:
     def interrupted(of: Spec, *, device: str | None = None) -> Any:
         del device
         if of.approach == "mae":
@@ -135,8 +142,8 @@ def test_interrupting_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> No
         return record(of)
 
     with pytest.raises(KeyboardInterrupt):
-        drive(tmp_path / "a.sqlite", SPECS, compute=interrupted)
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+        drive(place, SPECS, compute=interrupted)
+    with Ledger(place) as ledger:
         assert len(ledger.records()) == 2
         assert ledger.failures() == []
         assert ledger.claimed() == set()
@@ -145,12 +152,12 @@ def test_interrupting_stops_at_once_and_keeps_what_is_done(tmp_path: Path) -> No
 # ---------------------------------------------------------------------- several processes
 
 
-def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path) -> None:
+def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path, place: str) -> None:
     """Both go on until all is done, also with tasks that fail now and then."""
     compute = partial(
         failing, notes=str(tmp_path / "notes"), fails={"mae": 1, "cce": 99}, takes=0.05
     )
-    words = (tmp_path / "a.sqlite", SPECS)
+    words = (place, SPECS)
     drivers = [QUICK.Process(target=drive, args=words, kwargs={"compute": compute}) for _ in "ab"]
     for driver in drivers:
         driver.start()
@@ -159,17 +166,16 @@ def test_two_drivers_at_once_compute_no_task_twice(tmp_path: Path) -> None:
     assert [driver.exitcode for driver in drivers] == [0, 0]
     expected = Counter(dict.fromkeys(NAMES, 1) | {"mae": 2, "cce": 4})
     assert Counter(notes(tmp_path)) == expected
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         assert len(ledger.records()) == len(SPECS) - 1
 
 
-def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
+def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path, place: str) -> None:
     slow = partial(noting, notes=str(tmp_path / "notes"), takes=600.0)
-    driver = QUICK.Process(target=drive, args=(path, SPECS[:1]), kwargs={"compute": slow})
+    driver = QUICK.Process(target=drive, args=(place, SPECS[:1]), kwargs={"compute": slow})
     driver.start()
     wait_for(lambda: notes(tmp_path))
-    with Ledger(path) as ledger:
+    with Ledger(place) as ledger:
         assert ledger.claimed() == {SPECS[0].key}
         with ledger.claim(SPECS[0]) as mine:
             assert not mine

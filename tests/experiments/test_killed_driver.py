@@ -1,36 +1,42 @@
-"""kill -9 of ``ruleout paper`` at random moments: no run lost or doubled, the same tables."""
+"""kill -9 of drivers, workers and nodes at random moments: no run lost or doubled, same tables."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tiers import COUNT
 
 from ruleout.datasets import survey
-from ruleout.experiments import gather
+from ruleout.experiments import Ledger, gather
 
 ROOT = os.environ.get("RULEOUT_DATA", "no-such-folder")
 DATA = ("dermatology", "synthetic-control")
 KINDS = {".csv", ".tex", ".md"}
 CELLS = 36
-LONGEST = 14.0  # seconds until a kill: from the first import to the report
+LONGEST = {
+    "local": 14.0,
+    "shared": 14.0,
+    "ray": 25.0,
+}  # seconds from the first import to the report
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, ledger: str, *more: str, out: str = "out") -> subprocess.Popen[bytes]:
     folder.mkdir(exist_ok=True)
     words = ["paper", "uci", "--datasets", "Dermatology,Synthetic Control", "--trials", "2",
-             "--epochs", "12", "--workers", "2", "--ledger", str(folder / "a.sqlite"),
-             "--out", str(folder / "out")]  # fmt: skip
-    with (folder / "errors").open("wb") as errors:
+             "--epochs", "12", "--workers", "2", "--ledger", ledger,
+             "--out", str(folder / out), *more]  # fmt: skip
+    with (folder / f"errors-{out}").open("wb") as errors:
         return subprocess.Popen(
             [sys.executable, "-c", "from ruleout.cli import app; app()", *words],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -60,10 +66,30 @@ def kill_the_driver(process: subprocess.Popen[bytes]) -> None:
     helpers = children(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60  # they may be importing torch on a busy machine
     while left := [helper for helper in helpers if alive(helper)]:
         assert time.monotonic() < end, f"workers {left} outlive their driver"
         time.sleep(0.05)
+
+
+def kill_a_worker(process: subprocess.Popen[bytes], dice: random.Random) -> None:
+    """Kill one process that computes for a driver."""
+    if found := children(process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(dice.choice(found), signal.SIGKILL)
+
+
+def kill_a_worker_of_ray(made: Any, dice: random.Random) -> None:
+    """Kill one process of the cluster that computes a task just now."""
+    groups = {made.head.pid, made.node.pid if made.node else 0}
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "cmdline").read_bytes().startswith(b"ray::_do"):
+                found += [int(folder.name)] if os.getpgid(int(folder.name)) in groups else []
+    for number in found[:1] if len(found) < 2 else [dice.choice(found)]:
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
 
 
 def tables(folder: Path) -> dict[str, bytes]:
@@ -73,14 +99,16 @@ def tables(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def check(folder: Path, calm: Path) -> None:
+def check(folder: Path, ledger: str, calm: Path) -> None:
     """Every cell is there once, with the numbers and the tables of the undisturbed run."""
-    connection = sqlite3.connect(folder / "a.sqlite")
-    ids = [number for (number,) in connection.execute("SELECT id FROM records ORDER BY id")]
-    assert connection.execute("SELECT count(*) FROM failures").fetchone() == (0,)
-    connection.close()
-    assert ids == list(range(1, CELLS + 1))  # none was written twice, none was taken back
-    held = gather(folder / "a.sqlite")
+    with Ledger(ledger) as opened:
+        ids = [number for (number,) in opened._rows("SELECT id FROM records ORDER BY id")]
+        assert opened._rows("SELECT count(*) FROM failures") == [(0,)]
+        assert opened.claimed() == set()
+    assert len(ids) == CELLS
+    if ledger.endswith(".sqlite"):
+        assert ids == list(range(1, CELLS + 1))  # none was written twice, none was taken back
+    held = gather(ledger)
     expected = {one.spec.key: one for one in gather(calm / "a.sqlite").records}
     assert {one.spec.key for one in held.records} == expected.keys()
     for one in held.records:
@@ -90,28 +118,59 @@ def check(folder: Path, calm: Path) -> None:
         for name, lines in one.curves.items():
             assert np.array_equal(lines, other.curves[name], equal_nan=True)
     assert tables(folder) == tables(calm)
-    assert not (folder / "a.sqlite-claims").exists()
 
 
-@pytest.mark.slow
-def test_killed_at_twenty_random_moments_the_tables_are_the_same(tmp_path: Path) -> None:
+@pytest.fixture(scope="session")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody disturbs."""
     for name in DATA:
         if not next(one for one in survey(ROOT) if one.name == name).present:
             pytest.skip(f"{name} is not in {ROOT}: set RULEOUT_DATA to a folder with the files")
-    calm = tmp_path / "calm"
-    assert start(calm).wait(300) == 0
-    dice, killed, rounds, moments = random.Random(0), 0, 0, max(1, int(20 * COUNT))
-    while killed < moments:
+    folder = tmp_path_factory.mktemp("calm")
+    assert start(folder, str(folder / "a.sqlite")).wait(300) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["local", "shared", "ray"])
+def test_killed_at_twenty_random_moments_the_tables_are_the_same(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, calm: Path
+) -> None:
+    """On one machine, on two drivers that share a server, and on two nodes of Ray."""
+    made: Any = request.getfixturevalue("ray_cluster") if engine == "ray" else None
+    more = ["--engine", "ray"] if engine == "ray" else []
+    kinds = ["driver", "worker"] + ["node"] * (engine == "ray")
+    dice, killed, rounds, moments = random.Random(0), Counter[str](), 0, max(1, int(20 * COUNT))
+    while killed.total() < moments:
         folder = tmp_path / f"round-{rounds}"
+        ledger = str(folder / "a.sqlite")
+        if engine == "shared":
+            ledger = str(request.getfixturevalue("postgresql").database())
         for attempt in range(8):
-            process = start(folder)
-            try:
-                code = process.wait(dice.uniform(0, LONGEST) if attempt < 7 else 300)
-            except subprocess.TimeoutExpired:
-                kill_the_driver(process)
-                killed += 1
-            else:
-                assert code == 0, (folder / "errors").read_text()
+            process = start(folder, ledger, *more)
+            beside = [start(folder, ledger, out="b")] if engine == "shared" else []
+            while process.poll() is None:
+                try:
+                    process.wait(dice.uniform(0, LONGEST[engine]) if attempt < 7 else 300)
+                except subprocess.TimeoutExpired:
+                    kind = dice.choice(kinds)
+                    killed[kind] += 1
+                    if kind == "node":
+                        made.kill_node()
+                        made.start_node()
+                    elif kind == "worker" and made:
+                        kill_a_worker_of_ray(made, dice)
+                    elif kind == "worker":
+                        kill_a_worker(process, dice)
+                    else:
+                        for one in [process, *beside][: dice.choice([1, 2])]:
+                            kill_the_driver(one)
+            for one in beside:
+                assert one.wait(300) in (0, 1, -signal.SIGKILL)
+            told = (folder / "errors-out").read_text()
+            assert process.returncode in (0, -signal.SIGKILL) or "all workers ended" in told, told
+            if process.returncode == 0:
                 break
         rounds += 1
-        check(folder, calm)
+        check(folder, ledger, calm)
+    print(f"{engine}: {rounds} sweeps of {CELLS} cells, killed {dict(killed)}")

@@ -42,28 +42,28 @@ def lost() -> Record:
 # ---------------------------------------------------------------------- records
 
 
-def test_a_record_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+def test_a_record_comes_back_to_the_last_bit(place: str) -> None:
     records = [record(spec()), lost(), record(spec("exp", trials=1))]
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         for one in records:
             ledger.write(one)
-    with Ledger(tmp_path / "a.sqlite", make=False) as ledger:
+    with Ledger(place, make=False) as ledger:
         for one, found in zip(records, ledger.records(), strict=True):
             assert same(one, found)
 
 
-def test_the_first_record_of_a_task_stays(tmp_path: Path) -> None:
+def test_the_first_record_of_a_task_stays(place: str) -> None:
     first, second = record(spec(), [0.5, 0.6, 0.7]), record(spec(), [0.1, 0.2, 0.3])
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         for one in (first, second, first):
             ledger.write(one)
         assert len(ledger.records()) == 1
         assert same(ledger.records()[0], first)
 
 
-def test_records_stand_in_the_order_of_the_tasks(tmp_path: Path) -> None:
+def test_records_stand_in_the_order_of_the_tasks(place: str) -> None:
     specs = [spec(name) for name in ("exp", "mae", "log")]
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         ledger.add(specs)
         for one in reversed(specs):
             ledger.write(record(one))
@@ -75,11 +75,11 @@ def test_records_stand_in_the_order_of_the_tasks(tmp_path: Path) -> None:
         assert ledger.open() == [spec("gce")]
 
 
-def test_a_record_that_cannot_be_written_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_leaves_no_trace(place: str) -> None:
     usual = record(spec())
     odd = record(spec(), about={"versions": object()})
     worse = record(spec(), curves={"test": usual.curves["test"], "loss": np.array([["a"]])})
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         for one in (odd, worse):
             with pytest.raises((TypeError, ValueError)):
                 ledger.write(one)
@@ -104,8 +104,8 @@ def test_taking_another_ledger_adds_what_is_missing(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- failures
 
 
-def test_a_task_is_given_up_after_one_try_and_three_retries(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+def test_a_task_is_given_up_after_one_try_and_three_retries(place: str) -> None:
+    with Ledger(place) as ledger:
         ledger.add([spec()])
         for times in range(1, 2 + RETRIES):
             assert ledger.open() == [spec()]
@@ -117,12 +117,12 @@ def test_a_task_is_given_up_after_one_try_and_three_retries(tmp_path: Path) -> N
         assert ledger.open() == []
 
 
-def test_tasks_that_failed_come_last(tmp_path: Path) -> None:
+def test_tasks_that_failed_come_last(place: str) -> None:
     specs = [spec(name) for name in ("log", "exp", "mae")]
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         ledger.add(specs)
-        for place in (0, 0, 1):
-            ledger.fail(specs[place], "no")
+        for number in (0, 0, 1):
+            ledger.fail(specs[number], "no")
         assert ledger.open() == [specs[2], specs[1], specs[0]]
         assert ledger.open(specs[:1]) == specs[:1]
 
@@ -145,8 +145,8 @@ def test_forgiven_tasks_are_tried_again(tmp_path: Path) -> None:
     assert rows.fetchone() == (12,)
 
 
-def test_a_task_that_succeeds_at_last_is_no_failure(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+def test_a_task_that_succeeds_at_last_is_no_failure(place: str) -> None:
+    with Ledger(place) as ledger:
         ledger.add([spec()])
         ledger.fail(spec(), "no")
         ledger.write(record(spec()))
@@ -154,9 +154,9 @@ def test_a_task_that_succeeds_at_last_is_no_failure(tmp_path: Path) -> None:
         assert ledger.open() == []
 
 
-def test_an_error_can_hold_any_text(tmp_path: Path) -> None:
+def test_an_error_can_hold_any_text(place: str) -> None:
     """Names of files can hold bytes that are no text."""
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         ledger.add([spec()])
         ledger.fail(spec(), "cannot read \udcff'; DROP TABLE tasks; --")
         assert ledger.failures()[0].error.startswith("cannot read ")
@@ -242,8 +242,8 @@ def test_a_task_is_claimed_by_one(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["a.sqlite"]  # nothing is left behind
 
 
-def test_an_error_lets_the_claim_go(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+def test_an_error_lets_the_claim_go(place: str) -> None:
+    with Ledger(place) as ledger:
         with pytest.raises(ZeroDivisionError), ledger.claim(spec()):
             raise ZeroDivisionError
         with ledger.claim(spec()) as again:
@@ -381,9 +381,9 @@ def test_specs_of_a_newer_version_are_told(tmp_path: Path) -> None:
         ledger.specs()
 
 
-def test_a_spec_is_found_by_its_key(tmp_path: Path) -> None:
+def test_a_spec_is_found_by_its_key(place: str) -> None:
     """The same spec from anywhere is the same task."""
     again = Spec.from_json(spec().to_json())
-    with Ledger(tmp_path / "a.sqlite") as ledger:
+    with Ledger(place) as ledger:
         ledger.add([spec(), again])
         assert ledger.specs() == [again]

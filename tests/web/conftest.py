@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from web.made import Make, make_items
-from web.servers import MEMORY, QUICK, Server, install, programs, server
+from web.servers import MEMORY, Server, running_server
 
 from ruleout.web import Item, Settings, Store
 
@@ -32,26 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def _server(folder: Path | None, **options: str) -> Iterator[Server]:
-    if programs() is None:
-        install()
-    binaries = programs()
-    if binaries is None:
-        pytest.skip("no PostgreSQL is installed (apt-get install postgresql)")
-    with server(binaries, folder, **options) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[Server]:
-    """A quick server: it would not survive a power cut."""
-    yield from _server(MEMORY, **QUICK)
-
-
 @pytest.fixture(scope="session")
 def durable_postgresql() -> Iterator[Server]:
     """A server as teams run it."""
-    yield from _server(None)
+    yield from running_server(None)
 
 
 @pytest.fixture

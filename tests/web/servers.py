@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 QUICK = {"fsync": "off", "full_page_writes": "off"}
 
@@ -49,8 +50,21 @@ class Server:
         """Empty the database and return its URL; a new one each time would take a second."""
         address = f"host=127.0.0.1 port={self.port} user=ruleout dbname=postgres"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
+            connection.execute(
+                "DROP SCHEMA IF EXISTS public, ruleout_ledger CASCADE; CREATE SCHEMA public"
+            )
         return f"postgresql+psycopg://ruleout@127.0.0.1:{self.port}/postgres"
+
+
+def running_server(folder: Path | None, **options: str) -> Iterator[Server]:
+    """Start a server for a fixture; skip its tests where there is no PostgreSQL."""
+    if programs() is None:
+        install()
+    binaries = programs()
+    if binaries is None:
+        pytest.skip("no PostgreSQL is installed (apt-get install postgresql)")
+    with server(binaries, folder, **options) as running:
+        yield running
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,13 +40,19 @@ def paper(
     ] = "released",
     precision: options.Precision = "float32",
     seed: options.SeedOfTable = 0,
-    engine: Annotated[Literal["local"], "Where tasks are done."] = "local",
+    engine: Annotated[
+        Literal["local", "ray"], "Where cells are computed: here, or by a Ray cluster."
+    ] = "local",
     workers: Annotated[
         int, typer.Option(min=0, help="Processes at work. 0: one per core, at most 4 on a GPU.")
     ] = 0,
-    ledger: Annotated[Path, "FILE", "Where results are kept, each once."] = Path(
-        "ruleout-paper.sqlite"
-    ),
+    task_cpus: Annotated[float, typer.Option(min=0.01, help="Ray: cores that a cell takes.")] = 1,
+    task_gpus: Annotated[float, typer.Option(min=0.01, help="Ray: GPUs, on CUDA.")] = 0.25,
+    ledger: Annotated[
+        str,
+        "FILE",
+        "Where results are kept, each once: a file, or postgresql://USER@HOST/DATABASE.",
+    ] = "ruleout-paper.sqlite",
     out: Annotated[Path, "DIR", "The folder for the report and the tables."] = Path(
         "ruleout-paper"
     ),
@@ -62,7 +68,7 @@ def paper(
     """
     from ruleout.datasets import load
     from ruleout.experiments import Ledger as Open
-    from ruleout.experiments import plan
+    from ruleout.experiments import MissingLedgerError, plan
     from ruleout.training.device import find_device
 
     check_folder(out)
@@ -83,15 +89,23 @@ def paper(
     )
     count = workers or _workers(device, len(specs))
     if dry_run:
-        _estimate(Open(ledger) if ledger.exists() else Open(":memory:"), specs, device, count)
+        try:
+            kept = Open(ledger, make=False)
+        except MissingLedgerError:
+            kept = Open(":memory:")
+        _estimate(kept, specs, device, count)
         return
-    find_device(device, precision)
+    if engine == "ray":  # only its nodes need a GPU
+        find_device("cpu", precision.replace("tf32", "float32"))
+    else:
+        find_device(device, precision)
     for name in dict.fromkeys(spec.dataset for spec in specs):
         load(name)  # features that take a while are made here, once, not by every worker
     with Open(ledger) as found:
         if retry:
             found.forgive(specs)
-    {"local": _run}[engine](ledger, specs, device=device, workers=count)
+    how = {"cpus": task_cpus, "gpus": task_gpus} if engine == "ray" else {"workers": count}
+    _run(ledger, specs, engine, **{"device": device, "workers": workers} | how)
     _report(ledger, specs, out)
 
 
@@ -121,12 +135,12 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
         )
 
 
-def _run(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -> None:
+def _run(path: str | Path, specs: Sequence[Spec], engine: str = "local", **how: Any) -> None:
     """Work through tasks and tell of each when it is over; those of earlier runs count only."""
-    from ruleout.experiments import cost, drive
+    from ruleout.experiments import cost, drive, drive_ray
 
     costs = {spec.key: cost(spec) for spec in specs}
-    order = sorted(specs, key=lambda spec: -costs[spec.key]) if workers > 1 else list(specs)
+    order = sorted(specs, key=lambda spec: -costs[spec.key]) if how["workers"] != 1 else list(specs)
     known: set[str] | None = None
     failed, began = 0, time.perf_counter()
     with watching(whole=True) as (show, say):
@@ -152,10 +166,10 @@ def _run(path: Path, specs: Sequence[Spec], *, device: str, workers: int) -> Non
             cells = f"{len(done)} of {len(specs)} cells"
             show(cells, sum(costs[key] for key in done), sum(costs.values()))
 
-        drive(path, order, seen=seen, device=device, workers=workers)
+        (drive_ray if engine == "ray" else drive)(path, order, seen=seen, **how)
 
 
-def _report(ledger: Path, specs: list[Spec], out: Path) -> None:
+def _report(ledger: str, specs: list[Spec], out: Path) -> None:
     from importlib.util import find_spec
 
     from ruleout.experiments import FORMATS, gather, paper_tables, write_report

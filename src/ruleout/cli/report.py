@@ -11,8 +11,10 @@ from ruleout.cli.common import check_folder, friendly, parse_names
 @friendly()
 def report(
     ledgers: Annotated[
-        list[Path],
-        typer.Argument(metavar="LEDGER…", help="Ledgers, or folders of their Parquet files."),
+        list[str],
+        typer.Argument(
+            metavar="LEDGER…", help="Ledgers (files, postgresql://…), or folders of Parquet files."
+        ),
     ],
     out: Annotated[Path, "DIR", "The folder to write to."],
     formats: Annotated[

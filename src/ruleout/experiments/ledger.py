@@ -1,8 +1,9 @@
-"""The ledger: one SQLite file that holds the record of every spec once.
+"""The ledger: one SQLite file, or PostgreSQL, that holds the record of every spec once.
 
 A record is written in one transaction, so it is there whole or not at all, also after kill -9 or
-with several drivers at work. Which task is being worked on is not an entry but a lock on a
-file, so a killed driver leaves nothing to clean up. The same records can be kept as Parquet files.
+with several drivers at work. Which task is being worked on is not an entry but a lock (on a file,
+or of a session), so a killed driver leaves nothing to clean up. The same records can be kept as
+Parquet files.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class Record:
 #: How often a task that failed is tried again.
 RETRIES = 3
 
-_SCHEMA = 1
-_SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
+SCHEMA = 1
+SIGN = int.from_bytes(b"rule")  # in the header of the file: this database is a ledger
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,23 @@ class Failure:
         return self.times > RETRIES
 
 
+class MissingLedgerError(InputError):
+    """There is no ledger where one was to be read."""
+
+    def __init__(self, path: str | Path) -> None:
+        say = "run `ruleout paper` first, or check the name"
+        super().__init__("there is no such ledger", say, file=path)
+
+
+def is_url(path: str | Path) -> bool:
+    """Return whether a ledger lies in PostgreSQL, not in a file."""
+    return str(path).startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
+
+
 class Ledger(AbstractContextManager["Ledger"]):
     """A ledger, an SQLite file that is made if it is absent; not with ``make=False``.
+
+    ``postgresql://USER@HOST/DATABASE`` opens one that any number of machines work on.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Ledger(f"{folder}/a.sqlite") as ledger:
@@ -126,11 +142,23 @@ class Ledger(AbstractContextManager["Ledger"]):
     (1, 0)
     """
 
+    path: Path | str  #: the file, or the address without its password
+    _database: Any
+
+    def __new__(cls, path: str | Path, **_: bool) -> Ledger:
+        """Return one that speaks to PostgreSQL where `path` is an address."""
+        try:
+            if is_url(path):
+                from ruleout.experiments.shared_ledger import SharedLedger as cls  # noqa: N813
+        except ImportError:
+            say = "run pip install 'ruleout[postgres]'"
+            raise InputError("PostgreSQL needs psycopg, which is absent", say) from None
+        return super().__new__(cls)
+
     def __init__(self, path: str | Path, *, make: bool = True) -> None:
         self.path = Path(path)
-        if not make and not self.path.is_file():
-            say = "run `ruleout paper` first, or check the name"
-            raise InputError("there is no such ledger", say, file=path)
+        if not make and not self.path.exists():
+            raise MissingLedgerError(path)
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         try:
@@ -148,10 +176,13 @@ class Ledger(AbstractContextManager["Ledger"]):
         """Raise for a database that is not ours, or newer, before anything is changed in it."""
         used = self._rows("SELECT name FROM sqlite_master LIMIT 1")  # first: others may make it now
         sign, schema = (self._rows(f"PRAGMA {n}")[0][0] for n in ("application_id", "user_version"))
-        if used and sign != _SIGN:
+        if used and sign != SIGN:
             raise InputError("this database is not a ledger", "name another file", file=self.path)
-        if schema > _SCHEMA:
-            problem = f"the ledger has schema {schema}, newer than {_SCHEMA}"
+        self._check_schema(schema)
+
+    def _check_schema(self, schema: int) -> None:
+        if schema > SCHEMA:
+            problem = f"the ledger has schema {schema}, newer than {SCHEMA}"
             raise InputError(problem, "update ruleout", file=self.path)
 
     def _open(self) -> None:
@@ -159,18 +190,17 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._database.execute("PRAGMA synchronous = FULL")  # what is acknowledged is on disk
         self._database.execute("PRAGMA foreign_keys = ON")
         with self._writing():
-            if self._rows("PRAGMA user_version")[0][0] < _SCHEMA:
-                tables = files("ruleout.experiments").joinpath("ledger.sql").read_text("utf-8")
-                for statement in filter(str.strip, tables.split(";")):
+            if self._rows("PRAGMA user_version")[0][0] < SCHEMA:
+                for statement in statements("ledger.sql"):
                     self._database.execute(statement)
-                self._database.execute(f"PRAGMA application_id = {_SIGN}")
-                self._database.execute(f"PRAGMA user_version = {_SCHEMA}")
+                self._database.execute(f"PRAGMA application_id = {SIGN}")
+                self._database.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def add(self, specs: Sequence[Spec]) -> None:
         """Add tasks; those that are there stay as they are."""
         with self._writing():
             self._many(
-                "INSERT OR IGNORE INTO tasks (key, spec) VALUES (?, ?)",
+                "INSERT INTO tasks (key, spec) VALUES (?, ?) ON CONFLICT DO NOTHING",
                 [(spec.key, spec.to_json()) for spec in specs],
             )
 
@@ -202,7 +232,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     @property
     def _claims(self) -> Path:
-        return self.path.with_name(f"{self.path.name}-claims")
+        return Path(f"{self.path}-claims")
 
     def open(self, specs: Sequence[Spec] | None = None) -> list[Spec]:
         """Return the tasks still to do: neither recorded nor given up; those that failed last."""
@@ -221,7 +251,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def fail(self, spec: Spec, error: str) -> None:
         """Write down that a task failed."""
-        text = error.encode(errors="replace").decode()  # names of files can hold half characters
+        # Names of files can hold half characters, and texts of PostgreSQL no zero.
+        text = error.encode(errors="replace").decode().replace("\0", "?")
         with self._writing():
             self._rows("INSERT INTO failures (key, error) VALUES (?, ?)", spec.key, text)
 
@@ -233,14 +264,15 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def failures(self) -> list[Failure]:
         """Return the tasks that failed and were not recorded since."""
-        known, done = {spec.key: spec for spec in self.specs()}, self.done()
-        return [Failure(known[k], n, error) for k, n, error, _ in self._failed() if k not in done]
+        found, done = self._failed(), self.done()
+        return [Failure(Spec.from_json(s), n, error) for k, n, error, s in found if k not in done]
 
-    def _failed(self) -> list[tuple[str, int, str, int]]:
-        """Return key, number of failures, and the error of the last one with its number."""
-        return self._rows(  # SQLite takes the bare column from the row of max(id)
-            "SELECT key, count(*), error, max(id) FROM failures WHERE NOT forgiven"
-            " GROUP BY key ORDER BY max(id)"
+    def _failed(self) -> list[tuple[str, int, str, str]]:
+        """Return key, number of failures, the error of the last one, and the spec."""
+        return self._rows(
+            "SELECT key, times, error, spec FROM failures JOIN (SELECT max(id) AS id,"
+            " count(*) AS times FROM failures WHERE forgiven = 0 GROUP BY key) AS last USING (id)"
+            " JOIN tasks USING (key) ORDER BY id"
         )
 
     def write(self, record: Record) -> None:
@@ -251,10 +283,11 @@ class Ledger(AbstractContextManager["Ledger"]):
             if self._rows("SELECT 1 FROM records WHERE key = ?", key):
                 return
             grid, about = json.dumps(record.configurations), dict(record.about)
-            number = self._database.execute(
-                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)",
-                (key, grid, _blob(record.epochs, "<i4"), json.dumps(about, sort_keys=True)),
-            ).lastrowid
+            ((number,),) = self._rows(
+                "INSERT INTO records (key, configurations, epochs, about) VALUES (?, ?, ?, ?)"
+                " RETURNING id",
+                *(key, grid, _blob(record.epochs, "<i4"), json.dumps(about, sort_keys=True)),
+            )
             for table, rows in _rows_of(record).items():
                 marks = ", ".join("?" * (1 + len(rows[0])))
                 numbered = [(number, *row) for row in rows]
@@ -262,6 +295,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def records(self, keys: Collection[str] | None = None) -> list[Record]:
         """Return what has been recorded, in the order of the tasks."""
+        if keys is not None and not keys:
+            return []
         found = self._rows(
             "SELECT key, id, spec, configurations, epochs, about FROM records"
             " JOIN tasks USING (key) ORDER BY tasks.rowid"
@@ -316,7 +351,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
-            return self._database.execute(query, values).fetchall()
+            return list(self._database.execute(query, values))
 
     def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:  # a seam: tests kill here
         self._database.executemany(query, rows)
@@ -356,6 +391,12 @@ def _assembled(
     )
 
 
+def statements(name: str) -> list[str]:
+    """Return the statements of a file that ships, those that make the tables."""
+    text = files("ruleout.experiments").joinpath(name).read_text("utf-8")
+    return [statement for statement in text.split(";") if statement.strip()]
+
+
 def _blob(values: Any, kind: str) -> bytes:
     return np.ascontiguousarray(values, np.dtype(kind)).tobytes()
 
@@ -380,15 +421,10 @@ def _rows_of(record: Record) -> dict[str, list[tuple[Any, ...]]]:
 
 def _free(file: Path) -> bool:
     try:
-        handle = os.open(file, os.O_RDWR)
-    except FileNotFoundError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(handle)
+        with file.open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, BlockingIOError) as error:
+        return isinstance(error, FileNotFoundError)
     return True
 
 
@@ -528,11 +564,11 @@ class Holdings:
 
 
 def gather(*ledgers: str | Path) -> Holdings:
-    """Read ledgers: SQLite files, or folders that :func:`write_parquet` made.
+    """Read ledgers: files, addresses of PostgreSQL, folders that :func:`write_parquet` made.
 
     A task that several ledgers hold counts once; the first record found is taken.
     """
-    parts = [_held(Path(one)) for one in ledgers]
+    parts = [_held(one) for one in ledgers]
     specs = {spec.key: spec for part in parts for spec in part.specs}
     records = {r.spec.key: r for part in reversed(parts) for r in part.records}
     failures = {f.spec.key: f for part in parts for f in part.failures if f.spec.key not in records}
@@ -543,8 +579,8 @@ def gather(*ledgers: str | Path) -> Holdings:
     )
 
 
-def _held(path: Path) -> Holdings:
-    if path.is_dir():
+def _held(path: str | Path) -> Holdings:
+    if not is_url(path) and Path(path).is_dir():
         found = read_parquet(path)
         return Holdings(tuple(one.spec for one in found), tuple(found))
     with Ledger(path, make=False) as ledger:

@@ -147,7 +147,13 @@ def _prepared(
     return Prepared(data.x_train, made, test, train, data.shape)
 
 
-_loaded = lru_cache(maxsize=1)(load)
+#: Data sets that the driver of a cluster sent along, which are not read from files then.
+SENT: dict[str, Dataset] = {}
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str) -> Dataset:
+    return SENT[name] if name in SENT else load(name)
 
 
 def _standardised(data: Dataset, parts: list[Any]) -> tuple[Dataset, list[Any]]:
@@ -169,7 +175,7 @@ def _scaled(x: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.flo
 #: What computes a record: ``(spec, device=...)``.
 Run: TypeAlias = Callable[..., Record]
 
-_PAUSE = 0.2  # seconds between looks at what others do
+PAUSE = 0.2  # seconds between looks at what others do
 
 
 def work(
@@ -187,17 +193,27 @@ def work(
         with ledger.claim(spec) as mine:
             if not mine or spec not in ledger.open([spec]):  # somebody finished it meanwhile
                 continue
-            try:
-                record = compute(spec, device=device)
-            except Exception as error:  # whatever it is, it is written down and the others go on
-                text = " ".join(f"{type(error).__name__}: {error}".split())
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{Path(last.filename).name}, line {last.lineno}"
-                ledger.fail(spec, f"{text[:500]} ({place})")
-            else:
-                ledger.write(record)
+            settle(ledger, spec, attempt(spec, device, compute))
         yield spec
         left = ledger.open(specs)
+
+
+def attempt(spec: Spec, device: str | None, compute: Run) -> Record | str:
+    """Return the record of a task, or what went wrong: it is told, and the others go on."""
+    try:
+        return compute(spec, device=device)
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{text[:500]} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def settle(ledger: Ledger, spec: Spec, found: Record | str) -> None:
+    """Write down what came of a task."""
+    if isinstance(found, str):
+        ledger.fail(spec, found)
+    else:
+        ledger.write(found)
 
 
 def drive(
@@ -220,7 +236,7 @@ def drive(
         ledger.add(specs)
         watch = seen or (lambda _: None)
         watch(ledger)
-        with _helpers(workers, path, specs, device, compute) as alive:
+        with _helpers(workers, str(path), list(specs), device=device, compute=compute) as alive:
             while left := ledger.open(specs):
                 if workers == 1:
                     for _ in work(ledger, specs, device=device, compute=compute):
@@ -230,22 +246,22 @@ def drive(
                     say = "start again, with fewer workers if the memory is short"
                     raise InputError(problem, say)
                 watch(ledger)
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
         watch(ledger)
 
 
 @contextlib.contextmanager
-def _helpers(
-    count: int, path: str | Path, specs: Sequence[Spec], device: str | None, compute: Run
-) -> Iterator[Callable[[], bool]]:
+def _helpers(count: int, *given: Any, **how: Any) -> Iterator[Callable[[], bool]]:
     """Start processes that work; they are ended when the block is left, and end with this one."""
     if count == 1:
         yield lambda: False
         return
     made = multiprocessing.get_context("spawn")  # a fork of a process with threads can hang
     threads = max(1, torch.get_num_threads() // count)
-    given = (str(path), list(specs), device, compute, os.getpid(), threads, _registering())
-    helpers = [made.Process(target=_helper, args=given, daemon=True) for _ in range(count)]
+    told = (os.getpid(), threads, registering(), *given)
+    helpers = [
+        made.Process(target=_helper, args=told, kwargs=how, daemon=True) for _ in range(count)
+    ]
     for helper in helpers:
         helper.start()
     try:
@@ -257,39 +273,27 @@ def _helpers(
             helper.join()
 
 
-def _registering() -> set[str]:
+def registering() -> set[str]:
     """Return the modules that registered a user's own data sets and losses."""
     found = {entry.loader.__module__ for entry in REGISTRY.values() if hasattr(entry, "loader")}
     found |= {losses.get(name).function.__module__ for name in losses.names()}
     return {one for one in found if one != "__main__" and not one.startswith("ruleout.")}
 
 
-def _helper(
-    path: str,
-    specs: list[Spec],
-    device: str | None,
-    compute: Run,
-    parent: int,
-    threads: int,
-    modules: set[str],
-) -> None:
+def _helper(parent: int, threads: int, modules: set[str], *given: Any, **how: Any) -> None:
     """Work in a process of its own, which ends with its parent and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for module in modules:
         import_module(module)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(threads)
-    with Ledger(path) as ledger:
-        while ledger.open(specs):
-            for _ in work(ledger, specs, device=device, compute=compute):
-                pass
-            time.sleep(_PAUSE)
+    drive(*given, **how)
 
 
 def _end_with(parent: int) -> None:
     """End this process when the one that started it is gone."""
     while os.getppid() == parent:
-        time.sleep(_PAUSE)
+        time.sleep(PAUSE)
     os._exit(1)
 
 

@@ -1,10 +1,13 @@
-"""SQLite's journal: others read while one writes, in ledgers and labelling projects."""
+"""What ledgers and labelling projects tell their databases: SQLite's journal, patience."""
 
 import sqlite3
 from collections.abc import Callable
 from time import monotonic, sleep
 
 PATIENCE = 60  # seconds that one waits for others who write
+#: So that a connection that a firewall forgot is given up after half a minute, not after many.
+ALIVE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 5,
+         "keepalives_count": 3, "tcp_user_timeout": 30_000}  # fmt: skip
 
 
 def keep_a_journal(execute: Callable[[str], object]) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Table, create_engine, event, exc, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
-from ruleout.labels.journal import PATIENCE, keep_a_journal
+from ruleout.labels.journal import ALIVE, PATIENCE, keep_a_journal
 from ruleout.web.entities import StoreError, UnavailableError
 
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
@@ -30,9 +30,6 @@ _CROSSED = ("40001", "40P01", "55P03")  # PostgreSQL's for transactions in each 
 _OFF = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
 _LOCAL = {**dict.fromkeys(_OFF, "off"), "cpu_tuple_cost": "1", "lock_timeout": "5s"}
 _TURNS = "SELECT " + ", ".join(f"set_config('{k}', '{v}', true)" for k, v in _LOCAL.items())
-#: So that a connection that a firewall forgot is given up after half a minute, not after many.
-_ALIVE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 5,
-          "keepalives_count": 3, "tcp_user_timeout": 30_000}  # fmt: skip
 _MIGRATION = 0x72756C656F7574  # "ruleout", the advisory lock of whoever makes or upgrades tables
 
 
@@ -79,7 +76,7 @@ class Database:
             self._writers = _WRITERS.setdefault(str(self.file.resolve()), FairLock(1))
         #: As people may see it: the file, or the address without its password.
         self.name = str(self.file or parsed.render_as_string(hide_password=True))
-        alive = {} if self.file else {k: v for k, v in _ALIVE.items() if k not in parsed.query}
+        alive = {} if self.file else {k: v for k, v in ALIVE.items() if k not in parsed.query}
         # Writers take turns for the first twenty connections; the rest are for readers.
         pool: dict[str, Any] = {"pool_size": _CONNECTIONS, "max_overflow": 10, "pool_timeout": 60}
         try:

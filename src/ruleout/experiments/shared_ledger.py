@@ -1,0 +1,134 @@
+"""A ledger in PostgreSQL: any number of machines work on it, each taking open tasks.
+
+Its statements are those of the SQLite file. A claim is an advisory lock, which the server lets go
+when the session ends: at once for a process that was killed, and after some 25 seconds, when the
+network no longer answers for it, for a machine.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from ruleout.experiments.ledger import SIGN, Ledger, MissingLedgerError, statements
+from ruleout.experiments.specs import Spec
+from ruleout.labels.errors import InputError
+from ruleout.labels.journal import ALIVE, PATIENCE
+
+# For this session, as far as the server knows them: a schema of our own, what is acknowledged is on
+# disk, a task may take hours, and whoever no longer answers is gone.
+_SET = """SELECT set_config(name, value, false) FROM pg_settings JOIN (VALUES
+    ('search_path', 'ruleout_ledger'), ('synchronous_commit', 'on'), ('idle_session_timeout', '0'),
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
+    ('tcp_user_timeout', '25000')) AS ours (name, value) USING (name)"""
+_SCHEMA = """SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace
+    WHERE nspname = 'ruleout_ledger'"""
+_HELD = """SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE locktype = 'advisory'
+    AND objsubid = 1 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+class SharedLedger(Ledger):
+    """What `Ledger` returns for an address of PostgreSQL."""
+
+    def __init__(self, path: str | Path, *, make: bool = True) -> None:
+        try:
+            self._address: dict[str, Any] = conninfo_to_dict(str(path).replace("+psycopg", "", 1))
+        except psycopg.Error:  # what it says holds the password
+            say = "write postgresql://USER@HOST/DATABASE"
+            raise InputError("this is not an address of PostgreSQL", say) from None
+        told = {name: str(one) for name, one in self._address.items() if "password" not in name}
+        self.path = make_conninfo(**told) or "PostgreSQL"
+        with self._told():
+            self._database = self._connected()
+            try:
+                if make and not self._schema():
+                    self._make()
+                if not self._schema():
+                    raise MissingLedgerError(self.path)
+                self._check_schema(self._schema())
+            except BaseException:
+                self.close()
+                raise
+
+    def _connected(self) -> Any:
+        made = psycopg.connect(autocommit=True, **(ALIVE | self._address))
+        made.execute(_SET)
+        return made
+
+    def _schema(self) -> int:
+        return max((int(told) for (told,) in self._rows(_SCHEMA) if told), default=0)
+
+    def _make(self) -> None:
+        with self._database.transaction():
+            self._rows("SELECT pg_advisory_xact_lock(?)", SIGN)  # others may make it now
+            if not self._schema():
+                for statement in statements("ledger_postgresql.sql"):
+                    self._rows(statement)
+
+    @contextmanager
+    def claim(self, spec: Spec) -> Iterator[bool]:
+        """Claim a task while the block runs; False where another session has it."""
+        ((mine,),) = self._rows("SELECT pg_try_advisory_lock(?)", _number(spec.key))
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._rows("SELECT pg_advisory_unlock(?)", _number(spec.key))
+
+    def claimed(self) -> set[str]:
+        held = {number for (number,) in self._rows(_HELD)}
+        return {key for (key,) in self._rows("SELECT key FROM tasks") if _number(key) in held}
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._told():
+            self._reach()
+            with self._database.transaction():
+                self._rows("LOCK TABLE tasks IN EXCLUSIVE MODE")  # one writes, others read or wait
+                yield
+
+    def _reach(self) -> None:
+        """Connect again where the server was restarted, or the line cut, while this computed.
+
+        Claims are lost then: another may do the same task, and the first record of it stays.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if self._database.closed:
+                    self._database = self._connected()
+                self._database.execute("SELECT 1")
+                return
+            except psycopg.OperationalError:
+                if not self._database.closed or time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self._told():
+            if self._database.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
+                self._reach()
+            found = self._database.execute(query.replace("?", "%s"), values)
+            return found.fetchall() if found.description else []
+
+    def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._database.cursor().executemany(query.replace("?", "%s"), rows)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            problem = f"the ledger cannot be used ({' '.join(str(error).split())})"
+            say = "check the address and your rights there, then run the same command again"
+            raise InputError(problem, say, file=self.path) from None
+
+
+def _number(key: str) -> int:
+    """Return 64 bits of a key, as PostgreSQL numbers its locks."""
+    return int.from_bytes(bytes.fromhex(key[:16]), signed=True)

@@ -1,0 +1,70 @@
+"""The engine on Ray: what it says when there is no cluster to work with."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from experiments.made import ending, noting, spec
+from web.servers import free_port
+
+from ruleout.experiments import Ledger, drive_ray
+from ruleout.labels.errors import InputError
+
+
+def test_without_ray_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError) as caught:
+        drive_ray(tmp_path / "a.sqlite", [spec()])
+    assert str(caught.value) == "Ray is not installed; run pip install 'ruleout[ray]'"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_told_at_once(
+    ray_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ray_cluster
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free_port()}")
+    with pytest.raises(InputError, match=r"^Ray cannot be reached \(.*; check RAY_ADDRESS, and"):
+        drive_ray(tmp_path / "a.sqlite", [spec()])
+
+
+@pytest.mark.slow
+def test_tasks_that_no_node_has_room_for_are_told(ray_cluster: Any, tmp_path: Path) -> None:
+    assert ray_cluster
+    with pytest.raises(InputError) as caught:
+        drive_ray(tmp_path / "a.sqlite", [spec()], device="cuda")
+    assert str(caught.value) == (
+        "the Ray cluster has no room for a task, which takes 1 CPU and 0.25 GPU; start Ray on more "
+        "nodes, or let tasks take less"
+    )
+
+
+@pytest.mark.slow
+def test_both_nodes_work_at_a_time(ray_cluster: Any, tmp_path: Path) -> None:
+    assert ray_cluster
+    specs = [spec(name) for name in ("log", "exp", "mae", "mse")]
+    seen: list[int] = []
+    compute = partial(noting, notes=str(tmp_path / "notes"), takes=3.0)
+    path = tmp_path / "a.sqlite"
+    drive_ray(path, specs, compute=compute, seen=lambda ledger: seen.append(len(ledger.claimed())))
+    assert max(seen) == 2
+    with Ledger(path) as ledger:
+        assert len(ledger.records()) == 4
+        assert ledger.claimed() == set()
+
+
+@pytest.mark.slow
+def test_a_task_that_always_kills_its_worker_is_given_up(ray_cluster: Any, tmp_path: Path) -> None:
+    assert ray_cluster
+    drive_ray(tmp_path / "a.sqlite", [spec()], compute=ending)
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        (failure,) = ledger.failures()
+    assert failure.given_up
+    assert failure.error.startswith("WorkerCrashedError: The worker died unexpectedly")
