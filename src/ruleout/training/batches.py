@@ -71,14 +71,10 @@ class Trial:
         if not more or self.rows is None:
             return self
         packed = np.pad(self.sets.packed, ((0, more), (0, 0)))
-        return replace(
-            self,
-            sets=LabelSets.from_packed(packed, self.sets.classes, unlabelled=True),
-            rows=np.pad(self.rows, (0, more), mode="edge"),
-            rate=None if self.rate is None else np.pad(self.rate, (0, more)),
-            evidence=self.evidence and self.evidence[np.arange(count).clip(max=len(self.sets) - 1)],
-            groups=None if self.groups is None else np.pad(self.groups, (0, more), mode="edge"),
-        )
+        sets = LabelSets.from_packed(packed, self.sets.classes, unlabelled=True)
+        rate = None if self.rate is None else np.pad(self.rate, (0, more))
+        filled = self.part(np.arange(count).clip(max=len(self.sets) - 1))
+        return replace(filled, sets=sets, rate=rate)
 
 
 def _shares(trial: Trial) -> NDArray[np.float64]:

@@ -293,7 +293,6 @@ def _collect(run: stacks.Run, done: _Done, record: dict[str, Any], fresh: Any) -
         steps[list(block.trials)] = one.steps
         for name, values in one.history.items():  # shorter where all lost their patience
             curves[name][list(block.trials), block.models, : values.shape[-1]] = values.numpy()
-    history, errors = split_errors(curves)
     weights = {name: whole([one.weights[name] for one in trained]) for name in first.weights}
     state = None
     stopped = whole([one.stopped for one in trained]).numpy()
@@ -305,18 +304,9 @@ def _collect(run: stacks.Run, done: _Done, record: dict[str, Any], fresh: Any) -
             for place, found in enumerate(first.moments)
         ]
         state = State(weights, moments, steps, run.epochs + (run.start.epochs if run.start else 0))
-    return GridFit(
-        configurations=[dict(one) for one in run.grid],
-        weights=weights,
-        epochs=epochs,
-        history=history,
-        errors=errors,
-        diverged=whole([one.diverged for one in trained]).numpy(),
-        stopped=stopped,
-        record=record,
-        fresh=fresh,
-        state=state,
-    )
+    diverged, grid = whole([one.diverged for one in trained]).numpy(), [*map(dict, run.grid)]
+    known = (*split_errors(curves), diverged, stopped)
+    return GridFit(grid, weights, epochs, *known, record, fresh, state)
 
 
 _STEPS = 20  # that are timed, where they are quick

@@ -273,14 +273,8 @@ def _by_kernel(
 
 
 def _adam_kind(step: Step, kind: str) -> OptimizerKind:
-    return OptimizerKind(
-        step,
-        moments=2,
-        factors=_adam_factors,
-        fused_cpu=partial(_one_by_one, decoupled=kind == "adamw"),
-        fused_gpu=partial(_by_kernel, kind=kind),
-        fused_product=partial(_by_kernel, kind=kind),
-    )
+    on_cpu, on_gpu = partial(_one_by_one, decoupled=kind == "adamw"), partial(_by_kernel, kind=kind)
+    return OptimizerKind(step, 2, _adam_factors, on_cpu, on_gpu, fused_product=on_gpu)
 
 
 OPTIMIZERS |= {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -197,8 +197,8 @@ class Stack:
                 held.append((place, at, whole.view_as(self.net.parameters[place][at])))
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
-            prior = self.schedule.prior[: shape.active]
-            return self.loss_gradient(logits, batch.excluded, prior, batch.weight, batch.rate)
+            known = {"prior": self.schedule.prior[: shape.active], "weight": batch.weight}
+            return self.loss_gradient(logits, batch.excluded, **known, rate=batch.rate)
 
         loss = self.net.step(self.run.features.take(batch.rows, batch.moves), loss_of, move)
         self.total[: shape.active].add_(loss)
@@ -237,16 +237,13 @@ class Stack:
             shrink = now[:, count + 1 :]
         return Rates(now[:, :count], now[:, count : count + 1], decay, shrink)
 
-    @contextmanager
-    def _seeded(self) -> Iterator[None]:
+    def _seeded(self) -> AbstractContextManager[None]:
         """Give modules with randomness of their own (dropout) a seed for each trial and epoch."""
         if isinstance(self.net, Dense):
-            yield
-            return
+            return nullcontext()
         first, devices = self.schedule.trials[0], [self.device] * (self.device.type == "cuda")
         seed = np.random.SeedSequence([int(first.seed or 0), self.before + self.epoch])
-        with seeded(int(seed.generate_state(1)[0]), devices):
-            yield
+        return seeded(int(seed.generate_state(1)[0]), devices)
 
     def _note(self) -> None:
         loss = self.total / self._steps
@@ -527,16 +524,10 @@ class LossGradient:
         self._key = (approach.name, approach.source.function, repr(sorted(options.items())))
 
     def __call__(
-        self,
-        logits: Tensor,
-        excluded: Tensor,
-        prior: Tensor,
-        weight: Tensor | None,
-        rate: Tensor | None = None,
+        self, logits: Tensor, excluded: Tensor, **extra: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        extra = {"prior": prior, "weight": weight, "rate": rate}
-        names = tuple(name for name, tensor in extra.items() if tensor is not None)
-        given = (logits, excluded, *(tensor for tensor in extra.values() if tensor is not None))
+        known = {name: tensor for name, tensor in extra.items() if tensor is not None}
+        names, given = tuple(known), (logits, excluded, *known.values())
         if not (logits.is_cuda and self.long and self.fixed):
             return self._eager(names, *given)
         key = (self._key, names, *((t.shape, t.stride(), t.dtype, t.device) for t in given))
