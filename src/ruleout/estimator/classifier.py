@@ -23,18 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from ruleout.datasets.tables import Scaling
-from ruleout.estimator.inputs import (
-    TrainingData,
-    check_finite,
-    check_rows,
-    class_array,
-    holds_sets,
-    known_target,
-    outside,
-    per_row,
-    pick_columns,
-    target,
-)
+from ruleout.estimator import inputs
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
 from ruleout.labels.origins import Evidence
@@ -42,16 +31,9 @@ from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, folds, pool, search
-from ruleout.training import (
-    Callback,
-    GridFit,
-    State,
-    configurations,
-    estimate_seconds,
-    fingerprint,
-    fit_grid,
-)
+from ruleout.training import Callback, GridFit, State, Trial, configurations, fingerprint
 from ruleout.training.device import find_device
+from ruleout.training.engine import estimate_seconds, fit_grid
 from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.grids import named_grid, split_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
@@ -331,13 +313,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         y = own if y is None else y
         data = self._training_data(X, y, sample_weight, reset=True, groups=groups)
         options = self._engine_options(X, data)
-        options["epochs"] = self._epochs(len(data.sets))
+        options["epochs"] = self._epochs(len(data.trial.sets))
         seed = _seed(self.random_state)
         options |= {"grid": self._grid(), "seed": seed}
-        choosing = self._choosing(len(data.sets))
+        choosing = self._choosing(len(data.trial.sets))
         if choosing:
-            data = data._replace(groups=together(data.x, data.groups))
-            said, judge = data.evidence, choosing["criterion"]
+            trial = replace(data.trial, groups=together(data.x, data.trial.groups))
+            data, said, judge = data._replace(trial=trial), trial.evidence, choosing["criterion"]
             if said is not None and judge == "accuracy" and not said.credit.weight.any():
                 choosing["criterion"] = "likelihood"  # so much is wrong that no accuracy follows
         if expect is not None:
@@ -432,7 +414,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self.criterion_ = self.criterion_._replace(**judged)
         if not np.isfinite(self.criterion_.standard_error) and self.criterion_.low is None:
             say = "a single row was held out to choose on, so chance decided; give more rows, or a "
-            warnings.warn(say + "larger validation_fraction", UserWarning, stacklevel=outside())
+            say += "larger validation_fraction"
+            warnings.warn(say, UserWarning, stacklevel=inputs.outside())
         columns = {n: [one[n] for one in grid.configurations] for n in found.configuration}
         told = (Real, str)  # widths of hidden layers and the like become text
         tried = {
@@ -462,26 +445,26 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         groups: Any = None,
         named: Any = None,
         part: bool = False,
-    ) -> TrainingData:
+    ) -> inputs.TrainingData:
         rate, known = None, y if isinstance(y, Evidence) else None
-        if y is None or not holds_sets(y):
+        if y is None or not inputs.holds_sets(y):
             if hasattr(X, "shape") and hasattr(y, "__len__"):
-                check_rows(X.shape[0], y, "label")
+                inputs.check_rows(X.shape[0], y, "label")
             x, y = self._checked(X, y, reset=reset)
         else:
             x = self._checked(X, reset=reset)
-            y, rate = per_row(y, x.shape[0])
-            check_rows(x.shape[0], y)
+            y, rate = inputs.per_row(y, x.shape[0])
+            inputs.check_rows(x.shape[0], y)
         if part and not reset:
-            if named is not None and not np.array_equal(class_array(named), self.classes_):
+            if named is not None and not np.array_equal(inputs.class_array(named), self.classes_):
                 say = "classes differ from those of the first call"
                 raise InputError(say, "leave them out, or fit anew")
-            sets, names = known_target(y, self.classes_), self.classes_
+            sets, names = inputs.known_target(y, self.classes_), self.classes_
         else:
-            sets, names = target(y, self.classes if named is None else named, whole=not part)
+            sets, names = inputs.target(y, self.classes if named is None else named, whole=not part)
         codes = None if groups is None else group_numbers(groups, x.shape[0])
-        data = TrainingData(x, sets, names, rate, groups=codes, evidence=known)
-        data = data.weighted(weight, self.class_weight)
+        trial = Trial(sets, rate=rate, groups=codes, evidence=known)
+        data = inputs.TrainingData(x, trial, names).weighted(weight, self.class_weight)
         if not isinstance(self.scale, bool):
             raise InputError(f"scale is {brief(self.scale)}", "say True or False")
         own = self.module_ if part and not reset else None
@@ -498,7 +481,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         reading = getattr(self, "reading_", {})
         read = reading.get("features")
         if read is not None and not reset and hasattr(X, "columns"):
-            X = pick_columns(X, reading)
+            X = inputs.pick_columns(X, reading)
         if isinstance(X, np.ndarray) and X.ndim > 2:
             X = X.reshape(len(X), -1)
         kind = np.float64 if self.precision == "float64" else np.float32
@@ -506,10 +489,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             found = validate_data(
                 self, X, *y, reset=reset, accept_sparse="csr", dtype=kind, ensure_all_finite=False
             )
-        check_finite(found[0] if y else found, getattr(self, "feature_names_in_", read))
+        inputs.check_finite(found[0] if y else found, getattr(self, "feature_names_in_", read))
         return found
 
-    def _engine_options(self, X: Any, data: TrainingData) -> dict[str, Any]:
+    def _engine_options(self, X: Any, data: inputs.TrainingData) -> dict[str, Any]:
         """Return what :func:`ruleout.fit_grid` is told besides data, grid, epochs and seed."""
         made = isinstance(self.model, nn.Module)
         if made or (not isinstance(self.model, str) and not callable(self.model)):
@@ -534,7 +517,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self._check_model(options, data)
         return options
 
-    def _check_model(self, options: Mapping[str, Any], data: TrainingData) -> None:
+    def _check_model(self, options: Mapping[str, Any], data: inputs.TrainingData) -> None:
         """Say before training what a user's own model gets wrong, and what CLPL loses."""
         shape, k = options["shape"], len(data.classes)
         if prod(shape) != (wide := data.x.shape[1]):
@@ -551,7 +534,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if not isinstance(self.model, str):
             _check_own(module, shape, k)
         if convex:
-            warn_of_clpl(module, outside())
+            warn_of_clpl(module, inputs.outside())
 
     def _model_options(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the options of the model, less those that a grid chooses but for the `chosen`."""
@@ -726,21 +709,21 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         check_is_fitted(self, "module_")
         return self._trained_by(self._training_data(X, y, None, reset=False, part=True))
 
-    def _trained_by(self, data: TrainingData) -> bool:
-        return fingerprint(data.x, [data.sets]) == str(self.record_["data"])
+    def _trained_by(self, data: inputs.TrainingData) -> bool:
+        return fingerprint(data.x, [data.trial.sets]) == str(self.record_["data"])
 
     def _unseen(
-        self, X: Any, data: TrainingData, rows: Any, progress: Progress | None
+        self, X: Any, data: inputs.TrainingData, rows: Any, progress: Progress | None
     ) -> tuple[Tensor, float]:
         """Return log probabilities ``[n, k]`` by models that did not see a row, and their doubt.
 
         Of few rows models differ much: the mean of several errs less, and knows better how much.
         """
-        x, n = self._checked(X, reset=False), len(data.sets)
+        x, n = self._checked(X, reset=False), len(data.trial.sets)
         x = x if data.scaling is None else data.scaling(x)
         rows = np.arange(x.shape[0]) if rows is None else np.asarray(rows)
         rows = rows if data.rows is None else rows[data.rows]
-        groups = together(data.x, data.groups)
+        groups = together(data.x, data.trial.groups)
         groups = np.arange(n) if groups is None else groups
         if len(np.unique(groups)) < 2:
             raise InputError("a single row, or group, trained the model", "say cross=False")
@@ -771,11 +754,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _cases(self, sets: Any, likelihood: Any, like: Tensor) -> Iterator[tuple[float, Tensor]]:
         """Yield how likely all that was said is, at each error rate that may be true."""
         if likelihood is None and isinstance(sets, Evidence):
-            check_rows(len(like), sets)
+            inputs.check_rows(len(like), sets)
             likelihood = sets.cases()
         if likelihood is None:
-            known = known_target(per_row(sets, len(like))[0], self.classes_)
-            check_rows(len(like), known)
+            known = inputs.known_target(inputs.per_row(sets, len(like))[0], self.classes_)
+            inputs.check_rows(len(like), known)
             likelihood = np.where(known.excluded, -np.inf, 0.0)
         one = isinstance(likelihood, np.ndarray | Tensor | list)
         for weight, table in [(0.0, likelihood)] if one else likelihood:

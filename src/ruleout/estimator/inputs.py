@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,43 +23,32 @@ from ruleout.training.class_weights import weigh_rows
 from ruleout.training.validation import first_not_finite
 
 Array = NDArray[np.float64]
-_LEARNED = ("sets", "weight", "rate", "groups", "evidence")  # what a trial is made of
 
 
 class TrainingData(NamedTuple):
     x: Any  # [n, d]: an array or a CSR matrix
-    sets: LabelSets
+    trial: Trial  # what is known of its rows
     classes: NDArray[Any]  # [k], of any type that scikit-learn takes
-    rate: Array | None = None  # where answers made the sets
-    weight: Array | None = None
-    groups: NDArray[np.intp] | None = None
-    evidence: Evidence | None = None  # where what was said may be wrong
     rows: NDArray[np.intp] | None = None  # those of X that teach; None: all
     scaling: Scaling | None = None  # that x has gone through
 
-    @property
-    def trial(self) -> Trial:
-        return Trial(**{name: getattr(self, name) for name in _LEARNED})
-
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
         """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
-        sets, weight = self.sets, None
+        sets, rate, weight = self.trial.sets, self.trial.rate, None
         if sample_weight is not None:
             weight = _checked_weights(sample_weight, len(sets))
         if class_weight is not None:
-            names = self.classes.tolist()
-            weight = weigh_rows(sets, names, class_weight, weight, self.rate)
+            weight = weigh_rows(sets, self.classes.tolist(), class_weight, weight, rate)
         keep = np.ones(len(sets), np.bool_) if weight is None else weight > 0
-        if self.rate is not None:
+        if rate is not None:
             keep &= sets.sizes > 0
+        trial = replace(self.trial, weight=weight)
         if keep.all():
-            return self._replace(weight=weight)
+            return self._replace(trial=trial)
         if not keep.any():
             raise InputError("every row with an answer weighs zero", "give some row a weight")
         rows = np.flatnonzero(keep)
-        part = self._replace(weight=weight).trial.part(rows)
-        own: Any = {name: getattr(part, name) for name in _LEARNED}
-        return TrainingData(self.x[rows], classes=self.classes, rows=rows, **own)
+        return TrainingData(self.x[rows], replace(trial.part(rows), rows=None), self.classes, rows)
 
 
 def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:

@@ -19,18 +19,11 @@ from torch import Tensor, nn
 
 from ruleout.methods import Approach
 from ruleout.models import seeded
+from ruleout.training import nets
 from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State, split_errors
 from ruleout.training.grids import Configuration, loss_options
-from ruleout.training.nets import (
-    SIDE_BY_SIDE,
-    Dense,
-    Modules,
-    build_net,
-    dense_layers,
-    pays_to_stack,
-)
 from ruleout.training.optimizers import At, Optimizer, Pace, Product, Rates, rates
 from ruleout.training.watches import Watch, Watcher
 
@@ -126,9 +119,9 @@ class Stack:
         form, graded = run.approach.form, run.graded is not None
         self.schedule = BatchSchedule(own, form, run.size, run.numbers, least, graded, run.reach)
         modules, rows = [run.modules[t] for t in trials], run.features.shape or run.features.width
-        self.net = build_net(modules, len(self.grid), rows, run.numbers)
+        self.net = nets.build_net(modules, len(self.grid), rows, run.numbers)
         long = run.epochs * max(self.schedule.steps) >= _LONGER.get(self.device.type, inf)
-        if long and isinstance(self.net, Modules):
+        if long and isinstance(self.net, nets.Modules):
             self.net.compiled = run.size
         self.optimizer = Optimizer(run.optimizer, self.net.parameters)
         self._speed = [
@@ -239,7 +232,7 @@ class Stack:
 
     def _seeded(self) -> AbstractContextManager[None]:
         """Give modules with randomness of their own (dropout) a seed for each trial and epoch."""
-        if isinstance(self.net, Dense):
+        if isinstance(self.net, nets.Dense):
             return nullcontext()
         first, devices = self.schedule.trials[0], [self.device] * (self.device.type == "cuda")
         seed = np.random.SeedSequence([int(first.seed or 0), self.before + self.epoch])
@@ -272,7 +265,7 @@ class Stack:
 
     def _most(self) -> int:
         """Return how many rows to measure at once: what fits the cache, or a part of the GPU."""
-        if not isinstance(self.net, Dense):
+        if not isinstance(self.net, nets.Dense):
             return 1024
         models = len(self.trials) * len(self.grid)
         widest = max(p.shape[2] for p in self.net.parameters)
@@ -384,8 +377,8 @@ def plan(run: Run, stack: int | None, random: bool) -> Plan:
     that draw `random` numbers, and on a CPU those that do not pay to stack, train by themselves.
     """
     trials, models, module = len(run.trials), len(run.grid), run.modules[0]
-    stacks = dense_layers(module) is not None or (not random and pays_to_stack(module))
-    beside = 1 if random else SIDE_BY_SIDE.get(run.numbers.device.type, 1)
+    stacks = nets.dense_layers(module) is not None or (not random and nets.pays_to_stack(module))
+    beside = 1 if random else nets.SIDE_BY_SIDE.get(run.numbers.device.type, 1)
     most = _fitting(run) if stacks else beside
     if not stacks and beside == 1:
         size = (1, 1)
@@ -498,7 +491,7 @@ class Graphs:
             ):
                 self._step(shape)
         except RuntimeError as error:
-            if out_of_memory(error) or isinstance(self.stack.net, Dense):
+            if out_of_memory(error) or isinstance(self.stack.net, nets.Dense):
                 raise
             run = partial(self._step, shape)
         for tensor, copy in zip(held, copies, strict=True):
