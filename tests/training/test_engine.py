@@ -525,7 +525,8 @@ def test_a_callback_can_stop_a_stack(digits: Any, tmp_path: Path) -> None:
 
 def test_the_likelihood_starts_slowly_where_something_may_be_wrong(digits: Any) -> None:
     x, _, sets = digits
-    trial, told = Trial(sets, evidence=ro.evidence(sets, 0.1)), {"epochs": 5, "grid": GRID}
+    trial = Trial(sets, evidence=ro.evidence(sets, 0.1))
+    told: dict[str, Any] = {"epochs": 5, "grid": GRID}
     own = fit_grid(x, [trial], approach="likelihood", **told)
     assert own.record["warmup"] == 1
     assert same(own, fit_grid(x, [trial], approach="likelihood", warmup=1, **told))
