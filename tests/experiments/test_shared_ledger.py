@@ -116,6 +116,16 @@ def test_a_server_that_cannot_be_reached_is_told_without_the_password(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_makes_nothing_on_a_server(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ruleout.experiments.estimate", lambda *_: 60.0)
+    result = CliRunner().invoke(app, ["paper", "uci", "--dry-run", "--ledger", url])
+    assert "72 cells: 0 in the ledger, 72 to run." in result.output
+    assert asked(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'ruleout_ledger'") == []
+
+
 def test_without_psycopg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ruleout.experiments.shared_ledger", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)

@@ -5,6 +5,7 @@ was under way and nothing else, and a task whose worker or node dies is done aga
 travel once to each node, as an object that its workers share.
 """
 
+import logging
 import os
 import pickle
 import socket
@@ -91,7 +92,7 @@ def _cluster() -> Iterator[Any]:
     try:
         if port.isdecimal() and "/" not in host:  # Ray would go on trying for minutes
             socket.create_connection((host, int(port)), 10).close()
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         text = " ".join(str(error).split())[:300]
         say = "check RAY_ADDRESS, and that `ray start` has made this machine a node"
