@@ -306,7 +306,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "own model too wide",
         lambda: _fit(model=_wide),
-        "the model turns (2, 3) into (2, 4); return one logit per class, (2, 3)",
+        "the model reads 3 numbers and returns 4, the data have 3 and 3 classes; give one of that size",
     ),
     (
         "own model none",
@@ -316,7 +316,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "own model empty",
         lambda: _fit(model=lambda *_: nn.Identity()),
-        "the model has no parameters; return an nn.Module with some",
+        "the model has no weights; give one that can be trained",
     ),
     ("epochs", lambda: _fit(epochs=0), "epochs is 0; give a whole number of at least 1"),
     (

@@ -112,19 +112,15 @@ def _at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> T
     return tried.gather(0, best.expand_as(tried[:1]))[0]
 
 
-_SHARES = {
-    "accuracy": Criterion(
-        "accuracy", True, _accuracy, (attrgetter("credit.value"), _at_prediction)
-    ),
-    "consistency": Criterion("consistency", True, _consistency),
-    "likelihood": Criterion("likelihood", True, _likelihood, (attrgetter("costs"), _graded)),
-    "calibrated": Criterion(
-        "calibrated",
-        True,
-        partial(_at_best, _likelihood),
-        (attrgetter("costs"), partial(_at_best, _graded)),
-    ),
-}
+_credit, _costs = attrgetter("credit.value"), attrgetter("costs")
+_best, _graded_best = partial(_at_best, _likelihood), partial(_at_best, _graded)
+_EVERY = (
+    Criterion("accuracy", True, _accuracy, (_credit, _at_prediction)),
+    Criterion("consistency", True, _consistency),
+    Criterion("likelihood", True, _likelihood, (_costs, _graded)),
+    Criterion("calibrated", True, _best, (_costs, _graded_best)),
+)
+_SHARES = {one.name: one for one in _EVERY}
 
 
 def criterion(name: str | Criterion, *, loss: str = "cce", **options: Any) -> Criterion:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from ruleout.labels.errors import InputError
 from ruleout.training.device import Numbers, tf32
 from ruleout.training.optimizers import At, Product
 
@@ -162,27 +163,27 @@ def try_module(module: nn.Module, classes: int) -> tuple[bool, int]:
     if layers is not None:
         sizes = layers[0].in_features, layers[-1].out_features
         if sizes != (prod(shape), classes):
-            raise ValueError(
-                f"the model reads {sizes[0]} numbers and returns {sizes[1]}, the data have "
-                f"{prod(shape)} and {classes} classes; give one of that size"
-            )
+            own = f"the model reads {sizes[0]} numbers and returns {sizes[1]}"
+            problem = f"{own}, the data have {prod(shape)} and {classes} classes"
+            raise InputError(problem, "give one of that size")
         return False, 1
     copy = deepcopy(module).train()
     like = next((p for p in copy.parameters() if p.is_floating_point()), None)
     if like is None:
-        raise ValueError("the model has no weights; give one that can be trained")
+        raise InputError("the model has no weights", "give one that can be trained")
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         before = torch.random.get_rng_state()
         try:
             out = copy(like.new_zeros(2, *shape))
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise ValueError(
-                f"the model cannot read rows of shape {shape} ({str(error).splitlines()[0]}); for "
-                "one that reads images say shape=(channels, height, width)"
-            ) from error
+            say = "for one that reads images say shape=(channels, height, width)"
+            problem = f"the model cannot read rows of shape {shape} ({str(error).splitlines()[0]})"
+            raise InputError(problem, say) from error
         if not isinstance(out, Tensor) or out.shape != (2, classes):
             found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            raise ValueError(f"the model makes {found} of 2 rows; return logits [rows, {classes}]")
+            raise InputError(
+                f"the model makes {found} of 2 rows", f"return logits [rows, {classes}]"
+            )
         random = not torch.equal(before, torch.random.get_rng_state())
         try:
             copy(like.new_zeros(1, *shape))
@@ -192,11 +193,10 @@ def try_module(module: nn.Module, classes: int) -> tuple[bool, int]:
 
 
 def pays_to_stack(module: nn.Module) -> bool:
-    """Say whether `torch.func.vmap` should train copies of a module together.
+    """Say whether `torch.func.vmap` should train copies of a module, of matrix products, together.
 
-    It pays for modules made of matrix products. Convolutions become grouped convolutions, which
-    are slower than models by themselves; buffers (batch norm), frozen weights and dropout need a
-    model of their own.
+    Convolutions become grouped ones, which are slower than models by themselves; buffers (batch
+    norm), frozen weights and dropout need a model of their own.
     """
     kinds = (nn.modules.conv._ConvNd, nn.modules.dropout._DropoutNd, nn.RNNBase)
     alone = any(isinstance(part, kinds) for part in module.modules())
@@ -210,10 +210,9 @@ _ALIGN = 4  # numbers: what kernels load at once
 class Modules:
     """Any `nn.Module`: ``[T, C]`` models, each with its weights in one row of `parameters`.
 
-    So an optimizer moves all of them in one pass. On a GPU the weights of images lie with their
-    channels last. Each model is a module by itself (see `Vmapped` for those that are not), whose
-    weights and buffers are views of what is stacked here; on a GPU they run side by side, on
-    streams of their own.
+    So an optimizer moves all of them in one pass. Each model is a module by itself (but for
+    `Vmapped`), its weights and buffers views of what is stacked here; on a GPU they run side by
+    side, on streams of their own, and the weights of images lie with their channels last.
     """
 
     compiled = 0  # batches of so many rows pass a compiled module
@@ -362,11 +361,11 @@ class Vmapped(Modules):
     def _learn(self, x: Tensor, loss_of: LossOf) -> Tensor:
         self.module.train()
         named = self.named([self.parameters[0][: len(x)].detach()])
-        leaves = [named[name].requires_grad_() for name in self._own]
+        leaves = {name: named[name].requires_grad_() for name in self._own}
         with torch.enable_grad():
             logits = self._run(leaves, x)
         loss, slope = loss_of(logits.detach())
-        grads = torch.autograd.grad(logits, leaves, slope, allow_unused=True)
+        grads = torch.autograd.grad(logits, [*leaves.values()], slope, allow_unused=True)
         self._keep(self._grad.zero_()[: len(x)], grads)
         return loss
 
@@ -374,18 +373,14 @@ class Vmapped(Modules):
         self.module.eval()
         named = self.named(self.parameters)
         with torch.no_grad():
-            return self._run([named[name] for name in self._own], self._rows(x))
+            return self._run({name: named[name] for name in self._own}, self._rows(x))
 
-    def _run(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _run(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
+        one = partial(torch.func.functional_call, self.module)
         with self._rounded():
-            each = torch.func.vmap(self._call, in_dims=(0, None))  # over configurations
-            out: Tensor = torch.func.vmap(each)(list(parameters), x)  # over trials
+            each = torch.func.vmap(one, in_dims=(0, None))  # over configurations
+            out: Tensor = torch.func.vmap(each)(weights, x)  # over trials
         return out.to(self.dtype)
-
-    def _call(self, parameters: Sequence[Tensor], x: Tensor) -> Tensor:
-        named = dict(zip(self._own, parameters, strict=True))
-        out: Tensor = torch.func.functional_call(self.module, named, (x,))
-        return out
 
 
 Net: TypeAlias = Dense | Modules  # C configurations of the modules of some trials, as one
