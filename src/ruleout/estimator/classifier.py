@@ -554,13 +554,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _epochs(self, n: int) -> int:
         """Return 100, or more where rows are few.
 
-        Adam moves a weight by at most about the learning rate in a step, so a small table needs
-        many epochs: at a rate of 1e-3 iris from one ruled-out class per row has a test accuracy of
-        0.75 after 500 steps, 0.83 after 1,000 and 0.91 after 2,000 (means of 4 splits). The small
-        grid holds rates of 0.1 and 0.01, for which 500 are enough. Not so for a linear model where
-        sets may be wrong, whose rate grows to its size first (Texture, three answers of which 10 %
-        are wrong, rates of 0.1 and 0.01: 0.970 and 0.952 after 500, 0.975 and 0.962 after 1,000;
-        means of 8 draws). More than 250 epochs, and more for an MLP, made it worse.
+        Adam moves a weight by at most about the learning rate in a step. At 1e-3 iris from one
+        ruled-out class per row has a test accuracy of 0.75 after 500 steps, 0.83 after 1,000, 0.91
+        after 2,000 (means of 4 splits). At 0.1 and 0.01, in the small grid, 500 are enough, but not
+        for a linear model where sets may be wrong, whose rate grows to its size first (Texture, a
+        tenth of three answers wrong: 0.970 and 0.952 after 500, 0.975 and 0.962 after 1,000; means
+        of 8 draws). More than 250 epochs, and more for an MLP, made it worse.
         """
         if self.epochs is not None:
             return _whole("epochs", self.epochs)

@@ -110,8 +110,7 @@ class BatchSchedule:
     Trials are ordered by their number of items, most first, so that those still at work in the
     last steps of an epoch are always the first ones. Where trials end within a step, missing items
     get the weight 0. A last batch of fewer than `least` items is left out, if it is not the only.
-    `graded` puts the costs of the trials' evidence in the place of what was ruled out. `reach` is
-    how far images may move, with whether they may be flipped first; None: images stay.
+    `graded` puts the costs of evidence in the place of what was ruled out; `reach`: `find_reach`.
     """
 
     def __init__(
@@ -220,10 +219,7 @@ class BatchSchedule:
         return picked[:, : shape.size]
 
     def _excluded(self, labels: Tensor) -> Tensor:
-        """Return ``[A, 1, B, k]`` for labels ``[A, B]``: rows of the table, or classes.
-
-        Like logits it runs along the batch, which is how small numbers of classes are summed fast.
-        """
+        """Return ``[A, 1, B, k]`` that runs along the batch: so few classes are summed fast."""
         if self._table is None:
             every = torch.arange(self.classes, device=labels.device).view(-1, 1)
             found = (labels.unsqueeze(1) == every).to(self.dtype)  # [A, k, B]
@@ -244,7 +240,7 @@ class BatchSchedule:
 
 
 def find_reach(augment: Sequence[str], shape: Sequence[int] | None) -> tuple[int, int, int] | None:
-    """Return how far images may move, as `BatchSchedule` takes it; raise if there are none."""
+    """Return whether images may be flipped and how far they may move; None: they stay."""
     listed = isinstance(augment, (list, tuple))
     if not listed or any(one not in ("flip", "crop") for one in augment):
         raise InputError(f"augment is {brief(augment)}", 'list "flip", "crop", or both')
@@ -280,10 +276,9 @@ _LINE = 32  # numbers in a cache line of a GPU: weights of whole lines move a si
 class Features:
     """Rows of numbers (as `check_features` gives them), handed out in batches on the device.
 
-    `shape` is that in which a model reads an example; None for flat rows that end in a 1, so that a
-    first layer needs no bias of its own (columns are filled up with 0 to a multiple of 8, on a GPU
-    to whole cache lines). Images that stay on the device stay there as bytes where every channel
-    has at most 256 different values, as those have that came from bytes; these are looked up again.
+    `shape` is that in which a model reads an example; None for flat rows that end in a 1, the bias
+    of a first layer (then 0 up to a multiple of 8, on a GPU to whole cache lines). Images that stay
+    on the device stay there as bytes where every channel has at most 256 different values.
     """
 
     def __init__(self, x: Any, shape: tuple[int, ...] | None, numbers: Numbers) -> None:
@@ -348,10 +343,7 @@ class Features:
         return self._levels.to(self.dtype).take(places)
 
     def take(self, rows: Tensor, moves: Tensor | None = None) -> Tensor:
-        """Return the examples of `rows` ``[..., B]``: ``[..., B, width]``, or their shape.
-
-        `moves` ``[..., B, 3]`` are those of `move_images`.
-        """
+        """Return the examples of `rows` ``[..., B]``, where `moves` are given by `move_images`."""
         flat, shape = rows.reshape(-1), self.shape or (self.width,)
         if self._resident is None:
             batch = self._load(flat.cpu().numpy())

@@ -48,10 +48,9 @@ def room(device: torch.device) -> int:
         return int(free) + held
     try:
         with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable"):
-                    return min(int(line.split()[1]) << 10, _limit())
-    except OSError:
+            free = next(line for line in lines if line.startswith("MemAvailable"))
+        return min(int(free.split()[1]) << 10, _limit())
+    except (OSError, StopIteration):
         pass
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
@@ -104,10 +103,9 @@ def tf32() -> bool:
 
 @contextmanager
 def threads(device: torch.device, module: nn.Module, models: int, size: int) -> Iterator[None]:
-    """Let one thread take small steps.
+    """Let one thread take small steps: two save little there.
 
-    A second thread saves little there, and where another program needs the second core, both
-    threads wait for each other: such runs were seen to take twenty times as long.
+    Where another program needs the second core, they were seen to take twenty times as long.
     """
     weights = sum(p.numel() for p in module.parameters())
     before = torch.get_num_threads()

@@ -257,22 +257,21 @@ def _train(
     while todo:
         try:
             trained = train(todo[0])
+            done.append((todo.pop(0), trained))
+            continue
         except (RuntimeError, MemoryError) as error:
             if not stacks.out_of_memory(error) or not stacks.halves(todo[0]):
                 raise
-            trained = None
-        if trained is None:  # here the error no longer holds on to the memory
-            device, count = run.numbers.device, len(todo[0].trials) * (todo[0].stop - todo[0].start)
-            say = f"{count} models do not fit the memory of {device}; training them in two parts"
-            warnings.warn(say, RuntimeWarning, stacklevel=3)
-            gc.collect()
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
-            todo[:1] = stacks.halves(todo[0])
-            if saved is not None:
-                saved.note(planned._replace(blocks=[block for block, _ in done] + todo))
-        else:
-            done.append((todo.pop(0), trained))
+        # Here the error no longer holds on to the memory.
+        device, count = run.numbers.device, len(todo[0].trials) * (todo[0].stop - todo[0].start)
+        say = f"{count} models do not fit the memory of {device}; training them in two parts"
+        warnings.warn(say, RuntimeWarning, stacklevel=3)
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+        todo[:1] = stacks.halves(todo[0])
+        if saved is not None:
+            saved.note(planned._replace(blocks=[block for block, _ in done] + todo))
     return done
 
 

@@ -102,10 +102,6 @@ def split_grid(
     """Sort configurations by what cannot be stacked: the batch size and options of the model.
 
     Returns their places in the grid, and what :func:`ruleout.fit_grid` is told of each part.
-
-    >>> grid = configurations({"batch_size": [8, 16], "learning_rate": [0.1, 0.01]})
-    >>> [(places, told["batch_size"]) for places, told in split_grid(grid, 256, None)]
-    [([0, 1], 8), ([2, 3], 16)]
     """
     found: dict[str, tuple[list[int], dict[str, Any]]] = {}
     for place, one in enumerate(grid):

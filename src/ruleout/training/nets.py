@@ -136,14 +136,10 @@ class Dense:
 
     def named(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return tensors like `parameters` under the names that the module gives them."""
-        first = tensors[0]
-        found = {
-            f"{self.names[0]}weight": first[..., : self.features],
-            f"{self.names[0]}bias": first[..., self.features],
-        }
-        for name, weight, bias in zip(self.names[1:], tensors[1::2], tensors[2::2], strict=True):
-            found |= {f"{name}weight": weight, f"{name}bias": bias.squeeze(-1)}
-        return found
+        weights = [tensors[0][..., : self.features], *tensors[1::2]]
+        biases = [tensors[0][..., self.features], *(bias.squeeze(-1) for bias in tensors[2::2])]
+        both = zip(self.names, weights, biases, strict=True)
+        return {n: t for name, w, b in both for n, t in ((f"{name}weight", w), (f"{name}bias", b))}
 
 
 def _repeat(start: Tensor, models: int, device: torch.device) -> Tensor:

@@ -150,11 +150,10 @@ class Optimizer:
 def rates(
     name: str, steps: Tensor, learning_rate: Tensor, decay: Tensor, pace: Tensor | None = None
 ) -> Rates:
-    """Return the rates of many steps at once, all in float64.
+    """Return the rates of many steps at once, in float64: `size` is ``[..., A, C]``.
 
-    `steps` ``[..., A]`` counts the steps of each active trial from 1, `learning_rate` and `decay`
-    are ``[C]``; `size` is ``[..., A, C]`` and `epsilon` is ``[..., A, 1]``. `pace` ``[..., A]`` is
-    what the learning rate is multiplied with.
+    `steps` ``[..., A]`` counts those of each active trial from 1, `learning_rate` and `decay` are
+    ``[C]``, `pace` ``[..., A]`` is what the learning rate is multiplied with.
     """
     factor, epsilon = OPTIMIZERS[name].factors(steps)
     if pace is not None:

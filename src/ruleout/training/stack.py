@@ -413,11 +413,9 @@ def halves(block: Block) -> list[Block]:
     if block.stop - block.start > 1:
         middle = (block.start + block.stop) // 2
         return [block._replace(stop=middle), block._replace(start=middle)]
-    if len(block.trials) > 1:
-        middle = len(block.trials) // 2
-        parts = block.trials[:middle], block.trials[middle:]
-        return [block._replace(trials=part) for part in parts]
-    return []
+    middle = len(block.trials) // 2
+    parts = (block.trials[:middle], block.trials[middle:]) if middle else ()
+    return [block._replace(trials=part) for part in parts]
 
 
 def out_of_memory(error: BaseException) -> bool:

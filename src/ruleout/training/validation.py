@@ -76,10 +76,7 @@ def _from_loader(x: Any, said: str, pairs: bool) -> tuple[Any, Any]:
 
 
 def check_features(x: Any, what: str = "x") -> Any:
-    """Return `x` as something that can be indexed by rows, all numbers finite.
-
-    A float array, an ``np.memmap`` or a SciPy sparse matrix stays as it is.
-    """
+    """Return `x` as an array, as a memory map or as CSR, which stay as they are; all is finite."""
     x = gather(x, what)[0]
     if hasattr(x, "tocsr"):
         array = x.tocsr()
