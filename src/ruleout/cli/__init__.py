@@ -1,4 +1,4 @@
-"""The command line. One file per command: parse, call, print."""
+"""The command line. One file per command: parse, call, print; help texts in options.toml."""
 
 from typing import Annotated
 

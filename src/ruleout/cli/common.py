@@ -367,9 +367,9 @@ class Source:
             shown = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own.values()]
             shown.insert(place, Parameter("data", Parameter.KEYWORD_ONLY, annotation=data))
             for name in reversed(names):
-                kind = Annotated[kinds[name], *options.HELP["shared"][name]]
-                told: Any = {"annotation": kind, "default": getattr(cls, name)}
-                shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **told))
+                kind, told = kinds[name], options.HELP["shared"][name]
+                more: Any = {"annotation": Annotated[kind, *told], "default": getattr(cls, name)}
+                shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **more))
 
             @wraps(command)
             def call(**given: Any) -> None:
