@@ -189,7 +189,7 @@ def job(told: tuple[dict[str, Any], list[int], str | None]) -> list[str]:
     torch.set_num_threads(1)
     name, n, answers, wrong = cell.values()
     found = simulate(name, n, answers, wrong, seeds, device=device)
-    kinds = ({}, {"fresh": True})
+    kinds: tuple[dict[str, Any], ...] = ({}, {"fresh": True})
     pairs = zip(seeds, found, strict=True)
     return [
         line(cell | k, seed, p) for seed, both in pairs for k, p in zip(kinds, both, strict=True)
@@ -229,8 +229,8 @@ def main() -> None:
         lines = [one for one in read(told.out) if cell.items() <= one.items()]
         name = f"{n} rows, {answers} answers, {wrong:.0%} wrong"
         for world, fresh in product((*WORLDS, "all"), (False, True)):
-            some = [one for one in lines if world in (one["world"], "all")]
-            own = [_project(one) for one in some if one.get("fresh", False) == fresh]
+            here = [one for one in lines if world in (one["world"], "all")]
+            own = [_project(one) for one in here if one.get("fresh", False) == fresh]
             if not own:
                 continue
             told_of = f"{name}, {world}{', fresh rows' if fresh else ''}"
@@ -239,7 +239,8 @@ def main() -> None:
             rest = ", ".join(f"{key} {value}" for key, value in found.items() if key != "bins")
             print(f"{told_of}: said - right {gaps}; {rest}", flush=True)
     if told.record:
-        record("resolve_calibration", "python benchmarks/resolve_calibration.py --record", results)
+        command = "python benchmarks/resolve_calibration.py --record"  # 'projects' says how many
+        record("resolve_calibration", command, results)
 
 
 def _project(one: dict[str, Any]) -> Project:

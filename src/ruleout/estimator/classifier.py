@@ -208,6 +208,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     array([0, 1, 2])
     """
 
+    _fold_models: nn.ModuleList  # of the settings chosen, each trained without one fold
+
     def __init__(
         self,
         *,
