@@ -1,4 +1,4 @@
-"""The command line. One file per command: parse, call, print; help texts in options.toml."""
+"""The command line. One file per command: parse, call, print."""
 
 from typing import Annotated
 

@@ -312,32 +312,84 @@ Command: TypeAlias = Callable[..., None]
 
 @dataclass(frozen=True)
 class Source:
-    """A table, a folder of images or a labelling project, as options of a command name it.
-
-    ``options.toml`` says what each option means.
-    """
+    """A table, a folder of images or a labelling project, as the options of a command name it."""
 
     data: Path
-    excluded: str | None = None
-    candidates: str | None = None
-    error_rate: str | None = None
-    annotator: str | None = None
-    item: str | None = None
-    label: str | None = None
-    known: str | None = None
-    features: list[str] | None = None
-    ignore: list[str] | None = None
-    text: list[str] | None = None
-    weight: str | None = None
-    group: str | None = None
-    classes: str | None = None
-    labels_file: Path | None = None
-    separator: str | None = None
-    size: str | None = None
-    unlabelled: bool = False
-    skip_bad_rows: bool = False
-    how: str | None = None
-    features_from: Path | None = None
+    excluded: Annotated[
+        options.Column, "The column of what was ruled out: class names separated by |, or lists."
+    ] = None
+    candidates: Annotated[
+        options.Column, "Instead of --excluded: the column of what each row may still be."
+    ] = None
+    error_rate: Annotated[
+        str | None,
+        "RATE",
+        "How often what was ruled out is wrong: 0.05, or 3/30, so many of as many questions whose "
+        "answer is known.",
+    ] = None
+    annotator: Annotated[
+        options.Column,
+        "The column of who ruled it out, where rows are answers of several people: all answers "
+        "about an item count, each as its author is wrong by what the others say.",
+    ] = None
+    item: Annotated[
+        options.Column,
+        "The column of what each answer is about. By default 'item' with --features-from, else "
+        "rows with equal features are about one item.",
+    ] = None
+    label: Annotated[options.Column, "The column of the true labels."] = None
+    known: Annotated[
+        options.Column,
+        "The column of the true class of some rows, else empty. They teach it, and from 30 on, "
+        "drawn at random, they correct the choice and the accuracy, however sets came about.",
+    ] = None
+    features: Annotated[
+        options.Names, "Exactly these columns are features. By default all that hold numbers."
+    ] = None
+    ignore: Annotated[options.Names, "These columns are not features."] = None
+    text: Annotated[
+        options.Names,
+        "Columns of text: the tf-idf of their 2,000 most frequent words are features.",
+    ] = None
+    weight: Annotated[options.Column, "The column of what each row weighs."] = None
+    group: Annotated[
+        options.Column,
+        "The column of what each row belongs to, such as a patient: rows of one group are held out "
+        "together, or not at all.",
+    ] = None
+    classes: Annotated[
+        str | None,
+        "A,B,…",
+        "All class names, their number, or a text file with one name per line. By default those in "
+        "the data.",
+    ] = None
+    labels_file: Annotated[
+        options.File,
+        "For a folder of images: the table whose column 'file' names them. By default labels.csv "
+        "in the folder.",
+    ] = None
+    separator: Annotated[
+        str | None,
+        "CHARACTER",
+        "What separates the cells of CSV and TSV files; a tab is written tab. By default the file "
+        "shows it.",
+    ] = None
+    size: Annotated[str | None, "HxW", "Resize images to this height and width."] = None
+    unlabelled: Annotated[bool, "Accept rows that rule nothing out."] = False
+    skip_bad_rows: Annotated[
+        bool, None, "Leave out rows that cannot be used, and say how many and why."
+    ] = False
+    how: Annotated[
+        str | None,
+        "intersection|answers|no",
+        "For a labelling project: learn from what all answers leave possible (the default), from "
+        'every yes and no by the unbiased risk, or from "no" alone as in the paper.',
+    ] = None
+    features_from: Annotated[
+        options.File,
+        "Take features from this table, whose column 'item' names the items of a labelling project "
+        "or the rows of a table that has such a column, too.",
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other kind of data."""
@@ -362,14 +414,13 @@ class Source:
 
         def decorate(command: Command) -> Command:
             own = dict(signature(command, eval_str=True).parameters)
-            place, kinds = [*own].index("source"), get_type_hints(cls)
+            place, kinds = [*own].index("source"), get_type_hints(cls, include_extras=True)
             del own["source"]
             shown = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own.values()]
             shown.insert(place, Parameter("data", Parameter.KEYWORD_ONLY, annotation=data))
             for name in reversed(names):
-                kind, told = kinds[name], options.HELP["shared"][name]
-                more: Any = {"annotation": Annotated[kind, *told], "default": getattr(cls, name)}
-                shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **more))
+                told: Any = {"annotation": kinds[name], "default": getattr(cls, name)}
+                shown.insert(place + 1, Parameter(name, Parameter.KEYWORD_ONLY, **told))
 
             @wraps(command)
             def call(**given: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,8 +30,10 @@ _COLOURS = {
 
 @friendly()
 def demo(
-    out: Path = Path("ruleout-demo"),
-    figure: Path | None = None,
+    out: Annotated[Path, "The folder for report.html and the tables."] = Path("ruleout-demo"),
+    figure: Annotated[
+        Path | None, "Also draw the accuracies to this PNG (needs matplotlib)."
+    ] = None,
 ) -> None:
     """Compare all eighteen approaches on digits, trained on ruled-out classes only.
 

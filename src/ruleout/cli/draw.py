@@ -15,11 +15,15 @@ from ruleout.cli.common import Source, friendly, tell
 @Source.from_options("label", "classes", "labels_file", "separator", data=options.Data)
 def draw(
     source: Source,
-    out: Path,
-    law: str = "released",
+    out: Annotated[Path, "FILE", "Written by its suffix, as DATA is read."],
+    law: Annotated[
+        str,
+        "How many are ruled out: released, paper, a number, or a probability per size, "
+        "as in 0.5,0.3,0.2.",
+    ] = "released",
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same.")] = 0,
-    keep_label: bool = False,
-    sets_only: bool = False,
+    keep_label: Annotated[bool, "Write the true labels, too."] = False,
+    sets_only: Annotated[bool, "Write the sets alone, without the features."] = False,
 ) -> None:
     """Replace true labels by classes that were ruled out, drawn at random.
 

@@ -1,6 +1,7 @@
 """``ruleout export``: a model as a file for other programs."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -9,7 +10,7 @@ from ruleout.cli.common import friendly, tell
 
 
 @friendly()
-def export(model: options.Model, onnx: Path) -> None:
+def export(model: options.Model, onnx: Annotated[Path, "FILE", "The ONNX file to write."]) -> None:
     """Write a model as ONNX, which runs without ruleout and torch.
 
     Rows go in as 'x', 'probabilities' come out; class names are in the metadata. Needs

@@ -20,19 +20,29 @@ if TYPE_CHECKING:
 @friendly()
 @Source.from_options(*options.LEARNING, "error_rate", "how")
 def fit(
-    out: Path,
+    out: Annotated[Path, "MODEL", "The folder to write."],
     source: Source,
-    approach: str | None = None,
-    model: str = "linear",
-    hidden: str | None = None,
-    grid: Literal["small", "paper", "none"] = "small",
-    learning_rate: float | None = None,
-    weight_decay: float | None = None,
-    epochs: int | None = None,
-    batch_size: int = 256,
-    optimizer: str = "adam",
-    criterion: str = "accuracy",
-    rule: str = "best",
+    approach: Annotated[
+        str | None,
+        "How to learn from what was ruled out. By default log, or likelihood where some of it may "
+        "be wrong.",
+    ] = None,
+    model: Annotated[str, "linear, mlp, or for images resnet32, densenet22, resnet34."] = "linear",
+    hidden: Annotated[str | None, "A,B,…", "Widths of an mlp's hidden layers: 300,100."] = None,
+    grid: Annotated[
+        Literal["small", "paper", "none"],
+        "Choose the learning rate and weight decay from 8 pairs, from the paper's 36 in up to four "
+        "times as many epochs, or not at all. A value given below is not chosen.",
+    ] = "small",
+    learning_rate: Annotated[float | None, "Without a grid 0.001."] = None,
+    weight_decay: Annotated[float | None, "Without a grid 0.00001."] = None,
+    epochs: Annotated[
+        int | None, "Passes over the rows. By default 100, or more where rows are few."
+    ] = None,
+    batch_size: Annotated[int, "Rows per step."] = 256,
+    optimizer: Annotated[str, "adam, adamw or sgd."] = "adam",
+    criterion: Annotated[str, "Choose by accuracy, consistency or risk."] = "accuracy",
+    rule: Annotated[str, "best, or one-standard-error: the simplest near the best."] = "best",
     early_stopping: options.EarlyStopping = False,
     scale: options.Scale = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,

@@ -76,21 +76,44 @@ _MANY = 15  # classes in a question, on average: more takes long to read
 @friendly()
 def init(
     project: Annotated[Path, typer.Argument(metavar="PROJECT", help="The new folder.")],
-    items: Path,
-    classes: str,
-    law: str = "released",
-    cap: int | None = None,
-    mode: Literal["propose", "rule-out"] = "propose",
-    rounds: int = 1,
+    items: Annotated[
+        Path,
+        "FOLDER|FILE",
+        "A folder of images; or a table (.csv, .tsv, .jsonl, .parquet) whose rows are labelled.",
+    ],
+    classes: Annotated[
+        str, "FILE|A,B,…", "A text file with one class per line, or the class names."
+    ],
+    law: Annotated[
+        str, "How many classes a question names: released, paper, a number."
+    ] = "released",
+    cap: Annotated[int | None, "N", "Name at most N classes in a question."] = None,
+    mode: Annotated[
+        Literal["propose", "rule-out"],
+        "propose: is it one of these? rule-out: click away what it surely is not.",
+    ] = "propose",
+    rounds: Annotated[int, "N", "Answers that each item gets."] = 1,
     gold: Gold = None,
     gold_rate: GoldRate = None,
-    which: bool = False,
-    lease: float = 10.0,
+    which: Annotated[bool, "After a yes, ask which one it is."] = False,
+    lease: Annotated[
+        float, "MINUTES", "How long a question is kept for the person who got it."
+    ] = 10.0,
     text: Text = None,
     name: Name = None,
-    seed: int | None = None,
-    lead: str | None = None,
-    database: str | None = None,
+    seed: Annotated[
+        int | None,
+        "N",
+        "Of the questions and the order of items. By default a random one: anyone who "
+        "knows it can tell which questions are gold.",
+    ] = None,
+    lead: Annotated[str | None, "NAME", "Who leads. By default your login name."] = None,
+    database: Annotated[
+        str | None,
+        "URL",
+        "An empty PostgreSQL database, as in postgresql://ann@host/labels. By default "
+        "$RULEOUT_DATABASE, else a SQLite file in the project.",
+    ] = None,
 ) -> None:
     """Make a labelling project in a new folder, and a link for its lead."""
     if gold is None and gold_rate:
@@ -128,11 +151,16 @@ def init(
 @friendly()
 def add(
     project: Place,
-    items: Path | None = None,
-    classes: str | None = None,
+    items: Annotated[
+        Path | None,
+        "FOLDER|FILE",
+        "The folder of the project's images, for those that are new in it; or a table "
+        "whose rows are new.",
+    ] = None,
+    classes: Annotated[str | None, "FILE|A,B,…", "Further classes, or a file of them."] = None,
     gold: Gold = None,
     gold_rate: GoldRate = None,
-    rounds: int | None = None,
+    rounds: Annotated[int | None, "N", "Answers that each item gets from now on."] = None,
     text: Text = None,
     name: Name = None,
 ) -> None:
@@ -230,15 +258,19 @@ def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str
 @friendly()
 def serve(
     project: Place,
-    host: str = "127.0.0.1",
+    host: Annotated[str, "ADDRESS", "Where to listen; 0.0.0.0 for other machines."] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(metavar="N", min=0, max=65535, help="Where to listen; 0 takes a free one."),
     ] = 8765,
-    origin: str | None = None,
-    certificate: Path | None = None,
-    key: Path | None = None,
-    behind_proxy: bool = False,
+    origin: Annotated[
+        str | None, "URL", "What people type, where that differs, as in https://label.example.org."
+    ] = None,
+    certificate: Annotated[Path | None, "FILE", "For https: the certificate, PEM."] = None,
+    key: Annotated[Path | None, "FILE", "For https: its key, PEM."] = None,
+    behind_proxy: Annotated[
+        bool, "A proxy on this machine speaks https and passes requests on."
+    ] = False,
     session_hours: Annotated[
         float,
         typer.Option(
@@ -300,10 +332,18 @@ def _greet(opened: Project, address: str) -> None:
 @friendly()
 def users(
     project: Place,
-    action: Literal["list", "add", "invite", "close", "open"] = "list",
-    name: str | None = None,
-    role: Literal["annotator", "lead"] | None = None,
-    origin: str = ADDRESS,
+    action: Annotated[
+        Literal["list", "add", "invite", "close", "open"],
+        "[ACTION]",
+        "list; add: print a link that lets somebody choose a password; invite: a new link, also "
+        "for a forgotten password; close: no longer let somebody in; open: let them in again.",
+    ] = "list",
+    name: Annotated[str | None, "[NAME]", "Who; for all but list."] = None,
+    role: Annotated[
+        Literal["annotator", "lead"] | None,
+        "With add: annotators label, leads see the team page too.",
+    ] = None,
+    origin: Annotated[str, "URL", "Where people reach the service, for links."] = ADDRESS,
 ) -> None:
     """List the people of a project, add some, or close accounts.
 
@@ -343,9 +383,11 @@ def users(
 @friendly()
 def tokens(
     project: Place,
-    action: Literal["list", "add", "end"] = "list",
-    name: str | None = None,
-    lead: str | None = None,
+    action: Annotated[
+        Literal["list", "add", "end"], "[ACTION]", "list; add: print a new token, once; end."
+    ] = "list",
+    name: Annotated[str | None, "[NAME]", "What the token is called."] = None,
+    lead: Annotated[str | None, "NAME", "With add: in whose name; the first lead."] = None,
 ) -> None:
     """List the tokens with which programs read exports, make one, or end one.
 
@@ -381,7 +423,9 @@ def backup(
 
 
 @friendly()
-def status(project: Place, days: bool = False) -> None:
+def status(
+    project: Place, days: Annotated[bool, "Also say what everybody did each day, in UTC."] = False
+) -> None:
     """Say how far a project is, who did what, and whether its database is sound.
 
     Exit code 1: the database is damaged, and a sentence says how.
@@ -456,13 +500,17 @@ def _print_people(log: AnswerLog) -> None:
 @friendly()
 def export(
     project: Place,
-    out: Path,
-    how: Literal["no", "intersection"] = "no",
+    out: Annotated[Path, "FOLDER", "A new folder."],
+    how: Annotated[
+        Literal["no", "intersection"],
+        "no: what 'no' and rule-out answers rule out, as in the paper; intersection: "
+        "what all answers leave possible.",
+    ] = "no",
     form: Annotated[
         Literal["csv", "jsonl", "parquet", "npz"],
         typer.Option("--format", help="What the files are; with npz, tables are CSV."),
     ] = "csv",
-    unlabelled: bool = False,
+    unlabelled: Annotated[bool, "Give items without an answer an empty row as well."] = False,
 ) -> None:
     """Write label sets, items, contradictions and the answer log to a new folder.
 
@@ -502,10 +550,22 @@ def bring(
         Literal["label-studio", "csv"] | None,
         typer.Option("--from", help="Where the file comes from. By default its suffix says so."),
     ] = None,
-    meaning: Literal["which", "candidates", "excluded"] = "which",
-    control: str | None = None,
-    key: str | None = None,
-    skip_unknown: bool = False,
+    meaning: Annotated[
+        Literal["which", "candidates", "excluded"],
+        "What a choice in Label Studio means: it is this class, it is one of these, or "
+        "it is none of these.",
+    ] = "which",
+    control: Annotated[
+        str | None,
+        "NAME",
+        "The choices in Label Studio that hold the classes, where there are several.",
+    ] = None,
+    key: Annotated[
+        str | None,
+        "KEY",
+        "Where in a task's data the item is. By default the first value that matches.",
+    ] = None,
+    skip_unknown: Annotated[bool, "Leave out tasks of Label Studio that match no item."] = False,
 ) -> None:
     """Add earlier answers to a project: all of a file, or nothing.
 
@@ -540,13 +600,13 @@ _WAYS = {
 
 @friendly()
 def plan(
-    project: Path | None = None,
-    target: float = 0.9,
+    project: Annotated[Path | None, "[PROJECT]", "Measure on the answers this project has."] = None,
+    target: Annotated[float, "SHARE", "The accuracy to reach, as in 0.9."] = 0.9,
     labels: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Without a project: N true labels would do."),
     ] = None,
-    model: str = "linear",
+    model: Annotated[str, "With a project: linear or mlp."] = "linear",
     features_from: FeaturesFrom = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed measures the same.")] = 0,
 ) -> None:

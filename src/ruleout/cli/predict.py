@@ -33,7 +33,7 @@ def predict(
     model: options.Model,
     source: Source,
     out: Out = None,
-    probabilities: bool = False,
+    probabilities: Annotated[bool, "Also one column for each class."] = False,
     device: options.Device = "cpu",
 ) -> None:
     """Predict the class of each row, with its probability.

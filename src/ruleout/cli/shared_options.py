@@ -1,11 +1,9 @@
-"""Options that several commands have, and what ``--help`` says of options."""
+"""Options that several commands have."""
 
 from collections.abc import Callable
-from importlib.resources import files
 from inspect import signature
 from pathlib import Path
-from tomllib import loads
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,10 +16,8 @@ LEARNING = (
     *("classes", "size", "unlabelled", "skip_bad_rows"),
 )
 
-#: What stands for the values of an option, if anything does, and a sentence.
-HELP: dict[str, Any] = loads(files("ruleout.cli").joinpath("options.toml").read_text("utf-8"))
-
 #: Kinds of options, with what stands for them in the help.
+Column = Annotated[str | None, "COLUMN"]
 Names = Annotated[list[str] | None, "A,B,…"]
 File = Annotated[Path | None, "FILE"]
 
@@ -58,22 +54,18 @@ def flag(name: str) -> str:
 def declared(command: Callable[..., None]) -> Callable[..., None]:
     """Make options of what a command takes as ``Annotated[kind, metavar, help]``, or help alone.
 
-    Both may also stand in ``options.toml``, under the command's module and name. A metavar in
-    brackets is that of an argument, which may be left out. What is annotated with an option or an
-    argument of typer's own keeps that.
+    A metavar in brackets is that of an argument, which may be left out. What is annotated with an
+    option or an argument of typer's own keeps that.
     """
     own = signature(command, eval_str=True)
     made = dict(own.parameters)
-    texts = HELP.get(command.__module__.rpartition(".")[2], {}).get(command.__name__, {})
     for name, one in made.items():
-        inside = getattr(one.annotation, "__metadata__", ())
-        told = texts.get(name, inside)
+        told = getattr(one.annotation, "__metadata__", ())
         if told and isinstance(told[-1], str):
             metavar = told[0] if len(told) > 1 else None
             option = typer.Option(flag(name), metavar=metavar, help=told[-1])
             if (metavar or "").startswith("["):
                 option = typer.Argument(metavar=metavar, help=told[-1])
-            kind = one.annotation.__origin__ if inside else one.annotation
-            made[name] = one.replace(annotation=Annotated[kind, option])
+            made[name] = one.replace(annotation=Annotated[one.annotation.__origin__, option])
     command.__signature__ = own.replace(parameters=[*made.values()])  # type: ignore[attr-defined]
     return command
