@@ -400,8 +400,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
         """Keep a trained model; what was judged before no longer holds."""
         self.module_, self._state, self._fold_models = module, state, nn.ModuleList()
-        self.record_ = fit.record | ({"scaled": True} if isinstance(module, Scaled) else {})
-        self.configuration_ = dict(fit.configurations[0])
+        scaled = {"scaled": True} if isinstance(module, Scaled) else {}
+        self.record_: dict[str, Any] = fit.record | scaled
+        self.configuration_: dict[str, Any] = dict(fit.configurations[0])
         self.n_iter_ = int(fit.stopped[0, 0])
         kept = fit.epochs <= self.n_iter_
         self.history_ = {"epoch": fit.epochs[kept], "loss": fit.history["loss"][0, 0, kept]}

@@ -48,8 +48,8 @@ def room(device: torch.device) -> int:
         return int(free) + held
     try:
         with open("/proc/meminfo") as lines:
-            free = next(line for line in lines if line.startswith("MemAvailable"))
-        return min(int(free.split()[1]) << 10, _limit())
+            told = next(line for line in lines if line.startswith("MemAvailable"))
+        return min(int(told.split()[1]) << 10, _limit())
     except (OSError, StopIteration):
         pass
     try:
