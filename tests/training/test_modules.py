@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 import ruleout as ro
@@ -118,6 +122,79 @@ class Tied(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = self.out(self.two(self.one(x).tanh()).tanh() * self.size)
         return found
+
+
+class Centred(nn.Module):
+    """Keeps a running mean the way most people write it: a new tensor in every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.last = nn.Parameter(torch.ones(1)), nn.Linear(64, 10)
+        self.register_buffer("mean", torch.zeros(64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.flatten(1)
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        logits: torch.Tensor = self.last((x - self.mean) * self.scale)
+        return logits
+
+
+def test_a_buffer_that_a_module_replaces_is_kept(digits: Any) -> None:
+    x, _, sets = digits
+    options: dict[str, Any] = {"model": Centred(), "shape": (1, 8, 8), "batch_size": 100}
+    whole = fit_grid(x, sets, epochs=3, **options)
+    start = fit_grid(x, sets, epochs=1, **options)
+    rest = fit_grid(x, sets, epochs=2, start=start, **options)
+    assert all(torch.equal(value, rest.weights[name]) for name, value in whole.weights.items())
+    expected = (1 - 0.9**3) * x.mean(0).reshape(-1)
+    assert np.allclose(whole.weights["mean"][0, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [lambda *_: Centred(), normed])
+def test_checkpoints_with_a_tensor_for_each_weight_go_on(
+    digits: Any, tmp_path: Path, model: Any
+) -> None:
+    """As ruleout wrote them before weights of a module shared one tensor."""
+    x, y, sets = digits
+    options: dict[str, Any] = {"model": model, "shape": (1, 8, 8), "epochs": 3, "batch_size": 32}
+    options |= {"watch": {"train": Watch(y)}, "stopping": Stopping("train/accuracy", patience=2)}
+
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    whole = fit_grid(x, sets, **options)
+    options |= {"checkpoint": tmp_path, "checkpoint_seconds": 0}
+    with pytest.raises(KeyboardInterrupt):
+        fit_grid(x, sets, progress=stop, **options)
+    (file,) = tmp_path.glob("*.safetensors")
+    shapes = [p.shape for p in model((1, 8, 8), 10).parameters()]
+    with safe_open(file, "pt") as held:
+        facts, found = held.metadata(), {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118
+    for name in ("parameter.{}", "best.{}", "moment.{}.0", "moment.{}.1"):
+        flat, place = found.pop(name.format(0))[0, 0], 0
+        for i, shape in enumerate(shapes):
+            found[name.format(i)] = flat[place : place + shape.numel()].view(1, 1, *shape).clone()
+            place += -4 * (-shape.numel() // 4)
+    buffers = [n for n in found if n.startswith("buffer.")]
+    found |= {n: found[n][0, 0].clone() for n in buffers}
+    save_file(found, file, facts)
+    assert_close(whole, fit_grid(x, sets, **options), atol=0)
+
+
+def test_a_state_knows_tied_weights_by_their_first_name(digits: Any) -> None:
+    """As states were when the second name kept the weights that training began with."""
+    x, _, sets = digits
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, 10))
+    model[2].weight = model[0].weight
+    whole, start = (fit_grid(x, sets, model=model, epochs=epochs) for epochs in (2, 1))
+    assert start.state is not None
+    weights = {**start.state.weights, "2.weight": torch.zeros(1, 1, 64, 64)}
+    moments = [{n: v for n, v in one.items() if n != "2.weight"} for one in start.state.moments]
+    state = replace(start.state, weights=weights, moments=moments)
+    rest = fit_grid(x, sets, model=model, epochs=1, start=state)
+    assert all(torch.equal(value, rest.weights[name]) for name, value in whole.weights.items())
 
 
 @pytest.mark.usefixtures("side_by_side")

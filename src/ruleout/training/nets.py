@@ -224,7 +224,7 @@ class Modules:
         places = {id(p): start for p, start in zip(own.values(), at, strict=True)}
         every = modules[0].named_parameters(remove_duplicate=False)  # tied weights appear twice
         self._places = {n: (places[id(p)], p) for n, p in every if id(p) in places}
-        self._own = list(own)
+        self.own = list(own)
         flat = torch.zeros(len(modules), models, end, dtype=self.dtype, device=self.device)
         self.parameters, self._grad = [flat], torch.zeros_like(flat)
         copies = [deepcopy(module).to(self.device, self.dtype) for module in modules]
@@ -238,6 +238,7 @@ class Modules:
 
     def _make(self, modules: Sequence[nn.Module]) -> None:
         places = product(range(len(modules)), range(self.models))
+        self._held: dict[tuple[int, int], list[tuple[nn.Module, str, Tensor]]] = {}
         self._each = {(t, c): self._view(modules[t], t, c) for t, c in places}
         streams = range(min(len(self._each), 8) if self.device.type == "cuda" else 0)
         self._streams: list[Any] = [torch.cuda.Stream(self.device) for _ in streams]  # type: ignore[no-untyped-call]
@@ -250,6 +251,11 @@ class Modules:
         state |= {name: value[trial, model] for name, value in self.buffers.items()}
         copy = deepcopy(module)
         copy.load_state_dict(state, assign=True)
+        known = {id(value) for value in state.values()}
+        every = (
+            (part, *one) for part in copy.modules() for one in part.named_buffers(recurse=False)
+        )
+        self._held[trial, model] = [one for one in every if id(one[2]) in known]
         return copy
 
     def step(self, x: Tensor, loss_of: LossOf, move: Move) -> Tensor:
@@ -278,10 +284,15 @@ class Modules:
         out = outs[trial * self.models + model]
         grads = torch.autograd.grad(out, weights, slope[trial, model], allow_unused=True)
         self._keep(self._grad[trial, model], grads)
+        for part, name, view in self._held[trial, model]:
+            now = getattr(part, name)
+            if now is not view and now.shape == view.shape:  # the module put another in its place
+                view.copy_(now.detach())
+                setattr(part, name, view)
 
     def _keep(self, out: Tensor, grads: Sequence[Tensor | None]) -> None:
         named = self.named([out])
-        pairs = [(named[n], g) for n, g in zip(self._own, grads, strict=True) if g is not None]
+        pairs = [(named[n], g) for n, g in zip(self.own, grads, strict=True) if g is not None]
         torch._foreach_copy_([place for place, _ in pairs], [grad for _, grad in pairs])
 
     def logits(self, x: Tensor) -> Tensor:
@@ -357,7 +368,7 @@ class Vmapped(Modules):
     def _learn(self, x: Tensor, loss_of: LossOf) -> Tensor:
         self.module.train()
         named = self.named([self.parameters[0][: len(x)].detach()])
-        leaves = {name: named[name].requires_grad_() for name in self._own}
+        leaves = {name: named[name].requires_grad_() for name in self.own}
         with torch.enable_grad():
             logits = self._run(leaves, x)
         loss, slope = loss_of(logits.detach())
@@ -369,7 +380,7 @@ class Vmapped(Modules):
         self.module.eval()
         named = self.named(self.parameters)
         with torch.no_grad():
-            return self._run({name: named[name] for name in self._own}, self._rows(x))
+            return self._run({name: named[name] for name in self.own}, self._rows(x))
 
     def _run(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
         one = partial(torch.func.functional_call, self.module)

@@ -155,11 +155,17 @@ class Stack:
             return
         stacked = [self.net.parameters, *zip(*self.optimizer.moments, strict=True)]
         for tensors, known in zip(stacked, [start.weights, *start.moments], strict=True):
-            for name, view in self.net.named(list(tensors)).items():
+            for name, view in self._views(list(tensors)).items():
                 view.copy_(known[name][self.trials][:, self.models])
         for name, buffer in self.net.buffers.items():
             buffer.copy_(start.weights[name][self.trials][:, self.models])
         self.steps_before = np.asarray(start.steps, float)[self.trials]
+
+    def _views(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return tensors like the weights by name; of tied weights by the first."""
+        found = self.net.named(tensors)
+        own = self.net.own if isinstance(self.net, nets.Modules) else found
+        return {name: found[name] for name in own}
 
     def run_epoch(self) -> None:
         self.epoch += 1
@@ -289,14 +295,27 @@ class Stack:
 
     def restore(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
         """Go back to what :meth:`tensors` returned at the end of an epoch."""
-        self.epoch = epoch
+        self.epoch, tensors = epoch, self._joined(tensors)
         for name, kept in tensors.items():
             if name.startswith("history."):
                 self.history[name.removeprefix("history.")] = list(kept.to(self.device))
         self.steps_before = tensors["steps"].numpy().copy()
         for name, value in self.tensors().items():
             if not name.startswith("history.") and name != "steps":
-                value.copy_(tensors[name])
+                value.copy_(tensors[name].view_as(value))
+
+    def _joined(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return a checkpoint of an older ruleout, where weights of modules lay apart, as ours."""
+        like = self.net.parameters[0]
+        if isinstance(self.net, nets.Dense) or tensors["parameter.0"].shape == like.shape:
+            return tensors
+        found, moments = dict(tensors), range(len(self.optimizer.moments[0]))
+        for name in ("parameter.{}", "best.{}", *(f"moment.{{}}.{i}" for i in moments)):
+            if name.format(0) in tensors:
+                found[name.format(0)] = whole = torch.zeros_like(like, device="cpu")
+                for place, view in enumerate(self._views([whole]).values()):
+                    view.copy_(tensors[name.format(place)].view_as(view))
+        return found
 
     def trained(self) -> Trained:
         """Bring what must stay to the CPU, so that the device is free for the next stack."""
