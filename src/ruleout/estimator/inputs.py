@@ -52,10 +52,7 @@ class TrainingData(NamedTuple):
 
 
 def pick_columns(frame: Any, reading: Mapping[str, Any]) -> Any:
-    """Return the columns that a model was trained on, in their order; those without names as is.
-
-    Text columns become numbers as they did when the model was trained.
-    """
+    """Return the columns a model was trained on, text as numbers; nameless ones as they are."""
     arrow = hasattr(frame, "column_names")
     own = list(frame.column_names if arrow else frame.columns)
     names, ask = list(reading["features"]), Request(reading=reading)
@@ -86,10 +83,9 @@ def check_finite(x: Any, names: Sequence[Any] | None = None) -> None:
 
 
 def per_row(y: Any, n: int) -> tuple[Any, NDArray[np.float64] | None]:
-    """Combine answers into what they rule out for each of n rows, with the rates.
+    """Combine answers into what they rule out for each of n rows, with the rates; of others none.
 
-    A row without answers rules nothing out. Of evidence its sets are returned, and any other y as
-    it is, without rates.
+    A row without answers rules nothing out. Of evidence its sets are returned.
     """
     if isinstance(y, Evidence):
         return y.sets, None

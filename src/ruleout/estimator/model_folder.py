@@ -430,11 +430,7 @@ def _table(columns: Mapping[str, Any], file: Path, name: str) -> dict[str, Any]:
 def _read_weights(
     file: Path, like: nn.Module, floats: torch.dtype, told: Mapping[str, Any]
 ) -> dict[str, Tensor]:
-    """Read the weights of a module, which may lie on the meta device.
-
-    Before any memory is taken the file must have the bytes that the card tells, and hold exactly
-    the tensors of the module.
-    """
+    """Read weights, once the file has the card's bytes and exactly the module's tensors."""
     if type(told.get("bytes")) is not int or not isinstance(told.get("sha256"), str):
         _wrong(file.with_name(CARD), "weights" if file.name == WEIGHTS else "folds")
     if not file.is_file():

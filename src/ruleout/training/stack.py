@@ -459,10 +459,7 @@ def _uncollected() -> Iterator[None]:
 
 
 class Graphs:
-    """Steps are captured once for each shape of batch and then only replayed.
-
-    The number of the step is counted on the device.
-    """
+    """Steps are captured once for each shape of batch, then replayed; the device counts them."""
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
