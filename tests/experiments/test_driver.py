@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from experiments.made import ending, failing, noting, record, same, spec
 from processes import QUICK
 
-from ruleout.experiments import Ledger, Spec, drive, gather, work, write_report
+from ruleout.experiments import Ledger, Spec, drive, gather, runner, work, write_report
 from ruleout.labels.errors import InputError
 
 NAMES = ("log", "exp", "mae", "mse", "gce", "cce")
@@ -196,6 +197,15 @@ def test_workers_share_the_tasks(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a.sqlite") as ledger:
         assert all(same(one, record(one.spec)) for one in ledger.records())
         assert len(ledger.records()) == len(SPECS)
+
+
+def test_a_worker_that_cannot_use_the_ledger_says_so_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_end_with", lambda _: None)
+    monkeypatch.setattr(runner.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit, match=r"^ruleout: .*: the ledger cannot be used \("):
+        runner._helper(1, torch.get_num_threads(), set(), str(tmp_path / "no" / "a"), SPECS)
 
 
 def test_workers_that_all_die_are_told_in_one_sentence(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,14 +37,55 @@ def test_a_cluster_that_is_not_there_is_told_at_once(
 
 
 @pytest.mark.slow
-def test_tasks_that_no_node_has_room_for_are_told(ray_cluster: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "takes"),
+    [
+        ({"device": "cuda"}, "1 CPU and 0.25 GPU"),
+        ({"device": "cuda", "workers": 2}, "1 CPU and 0.25 GPU"),
+        ({"cpus": 2}, "2 CPU"),  # both nodes have one
+    ],
+)
+def test_tasks_that_no_node_has_room_for_are_told(
+    ray_cluster: Any, tmp_path: Path, how: dict[str, Any], takes: str
+) -> None:
     assert ray_cluster
     with pytest.raises(InputError) as caught:
-        drive_ray(tmp_path / "a.sqlite", [spec()], device="cuda")
+        drive_ray(tmp_path / "a.sqlite", [spec()], **how)
     assert str(caught.value) == (
-        "the Ray cluster has no room for a task, which takes 1 CPU and 0.25 GPU; start Ray on more "
-        "nodes, or let tasks take less"
+        f"the Ray cluster has no room for a task, which takes {takes}; start Ray on more nodes, or "
+        "let tasks take less"
     )
+
+
+def test_more_than_one_gpu_is_a_whole_number(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^Ray gives no task 1.5 GPUs; say a whole number"):
+        drive_ray(tmp_path / "a.sqlite", [spec()], device="cuda", gpus=1.5)
+
+
+@pytest.mark.slow
+def test_what_was_under_way_is_ended_on_a_connection_of_the_callers_own(
+    ray_cluster: Any, tmp_path: Path
+) -> None:
+    assert ray_cluster
+    import ray
+
+    notes = tmp_path / "notes"
+
+    def seen(_: Ledger) -> None:
+        if notes.exists():
+            raise KeyboardInterrupt
+
+    ray.init(log_to_driver=False)
+    try:
+        compute = partial(noting, notes=str(notes), takes=300.0)
+        with pytest.raises(KeyboardInterrupt):
+            drive_ray(tmp_path / "a.sqlite", [spec()], compute=compute, seen=seen)
+        end = time.monotonic() + 30
+        while ray.available_resources().get("CPU") != ray.cluster_resources()["CPU"]:
+            assert time.monotonic() < end
+            time.sleep(0.2)
+    finally:
+        ray.shutdown()
 
 
 @pytest.mark.slow

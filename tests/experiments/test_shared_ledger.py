@@ -51,6 +51,17 @@ def test_a_ledger_of_a_newer_version_is_refused(url: str) -> None:
         Ledger(url)
 
 
+def test_a_schema_of_that_name_that_is_not_a_ledger_is_left_alone(url: str) -> None:
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as plain:
+        plain.execute("CREATE SCHEMA ruleout_ledger")
+        plain.execute("COMMENT ON SCHEMA ruleout_ledger IS 'notes of mine'")
+    for make in (True, False):
+        with pytest.raises(InputError, match="its schema ruleout_ledger is not a ledger; name"):
+            Ledger(url, make=make)
+    tables = "SELECT 1 FROM pg_tables WHERE schemaname = 'ruleout_ledger'"
+    assert asked(url, tables) == []
+
+
 def test_both_kinds_of_ledgers_have_the_same_columns(url: str, tmp_path: Path) -> None:
     Ledger(url).close()
     Ledger(tmp_path / "a.sqlite").close()
@@ -81,11 +92,25 @@ def test_sessions_of_machines_that_are_gone_end_by_themselves(url: str) -> None:
             assert ledger._rows(f"SHOW {name}") == [(value,)]
 
 
+ENDS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+)
+
+
+def test_claims_of_a_lost_session_are_let_go_without_waiting_for_the_server(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver of many tasks would else wait a minute for each before it says what is wrong."""
+    with Ledger(url) as ledger, ledger.claim(SPECS[0]), ledger.claim(SPECS[1]):
+        asked(url, ENDS)
+        monkeypatch.setattr(ledger, "_connected", pytest.fail)
+
+
 def test_a_server_that_was_restarted_is_found_again(url: str) -> None:
     """What took hours to compute is not lost with a connection."""
     with Ledger(url) as ledger, ledger.claim(SPECS[0]):
-        asked(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                   " WHERE pid <> pg_backend_pid() AND datname = current_database()")  # fmt: skip
+        asked(url, ENDS)
         ledger.write(record(SPECS[0]))
         assert same(ledger.records()[0], record(SPECS[0]))
 

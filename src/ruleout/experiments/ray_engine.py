@@ -45,14 +45,17 @@ def drive_ray(
     """
     needs = {"CPU": cpus} | ({} if device in (None, "cpu") else {"GPU": gpus})
     given = device, max(1, int(cpus)), pickle.dumps(compute), runner.registering(), sys.path
+    if needs.get("GPU", 0) > 1 and gpus % 1:
+        raise InputError(f"Ray gives no task {gpus:g} GPUs", "say a whole number, or less than 1")
     data: dict[str, Any] = {}
     running: dict[Any, tuple[Spec, ExitStack]] = {}
     with _cluster() as ray, Ledger(path) as ledger, ExitStack() as claims:
-        if not (workers or _room(ray, needs)):
+        if not _room(ray, needs):
             takes = " and ".join(f"{amount:g} {name}" for name, amount in needs.items())
             problem = f"the Ray cluster has no room for a task, which takes {takes}"
             raise InputError(problem, "start Ray on more nodes, or let tasks take less")
         # Ray does a task again whose worker or node died; errors are told, not raised.
+        claims.callback(lambda: [ray.cancel(one, force=True) for one in running])
         task = ray.remote(num_cpus=cpus, num_gpus=needs.get("GPU", 0), max_retries=RETRIES)(_do)
         ledger.add(specs)
         seen(ledger)
@@ -104,9 +107,9 @@ def _cluster() -> Iterator[Any]:
 
 
 def _room(ray: Any, needs: dict[str, float]) -> int:
-    """Return how many tasks the cluster can do at a time; nodes may come and go."""
-    have = ray.cluster_resources()
-    return int(min(have.get(name, 0) / amount for name, amount in needs.items()))
+    """Return how many tasks the nodes can do at a time, each by one; nodes may come and go."""
+    nodes = [one["Resources"] for one in ray.nodes() if one["Alive"]]
+    return sum(int(min(have.get(name, 0) / much for name, much in needs.items())) for have in nodes)
 
 
 def _do(spec: Spec, data: Dataset | None, given: tuple[Any, ...]) -> Record | str:

@@ -287,7 +287,10 @@ def _helper(parent: int, threads: int, modules: set[str], *given: Any, **how: An
         import_module(module)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(threads)
-    drive(*given, **how)
+    try:
+        drive(*given, **how)
+    except InputError as error:
+        raise SystemExit(f"ruleout: {error}") from None
 
 
 def _end_with(parent: int) -> None:

@@ -7,7 +7,7 @@ network no longer answers for it, for a machine.
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,11 @@ class SharedLedger(Ledger):
         return made
 
     def _schema(self) -> int:
-        return max((int(told) for (told,) in self._rows(_SCHEMA) if told), default=0)
+        ((told,),) = self._rows(_SCHEMA) or [(None,)]
+        if told and not told.isdecimal():
+            problem = "its schema ruleout_ledger is not a ledger"
+            raise InputError(problem, "name another database", file=self.path)
+        return int(told or 0)
 
     def _make(self) -> None:
         with self._database.transaction():
@@ -78,7 +82,8 @@ class SharedLedger(Ledger):
             yield mine
         finally:
             if mine:
-                self._rows("SELECT pg_advisory_unlock(?)", _number(spec.key))
+                with suppress(psycopg.OperationalError):  # a session that is lost holds no locks
+                    self._database.execute("SELECT pg_advisory_unlock(%s)", [_number(spec.key)])
 
     def claimed(self) -> set[str]:
         held = {number for (number,) in self._rows(_HELD)}
