@@ -111,10 +111,7 @@ def holds_sets(y: Any) -> bool:
 
 
 def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSets, NDArray[Any]]:
-    """Return what was ruled out, and the classes as the user names them.
-
-    `classes` None takes those that y brings; `whole` says that every class occurs in y.
-    """
+    """Return what was ruled out, and the classes; `whole` says that every class occurs in y."""
     if holds_sets(y):
         sets = _as_sets(y, classes)
         if not sets.sizes.any():

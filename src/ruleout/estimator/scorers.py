@@ -90,10 +90,7 @@ class Share(NamedTuple):
 
 
 class SetScores:
-    """Predictions judged by what was ruled out, a batch of rows at a time.
-
-    How often each credit of a prediction occurs says all, and does not depend on the batches.
-    """
+    """Predictions judged by what was ruled out, in batches: how often each credit occurs."""
 
     def __init__(self) -> None:
         self._earned: Counter[tuple[float, ...]] = Counter()  # value and its two variances
@@ -101,10 +98,7 @@ class SetScores:
         self._judged: Interval | None = None
 
     def add(self, probabilities: Array, sets: Any, rate: Array | None = None) -> SetScores:
-        """Take in ``[n, k]`` with what was ruled out, or answers with their rates.
-
-        Of evidence, where what was said may be wrong, all rows are taken at once.
-        """
+        """Take in ``[n, k]`` with sets, or answers with rates, or evidence: all rows at once."""
         predicted = probabilities.argmax(1)
         said = sets if isinstance(sets, Evidence) else Trial(sets, rate=rate).said
         if said is sets:

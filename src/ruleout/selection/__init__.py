@@ -592,10 +592,7 @@ def even(trials: Sequence[Trial]) -> list[Trial]:
 def _judged(
     grid: GridFit, name: str, average: int, patient: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the criterion of every model and its standard error, ``[T, C]`` each.
-
-    It is read where a model stopped, averaged over the last so many kept epochs.
-    """
+    """Return criterion and standard error, ``[T, C]``, over the last kept epochs of each model."""
     values, errors = grid.history[name], grid.errors[name]
     last = np.searchsorted(grid.epochs, np.maximum(grid.stopped, 1))[..., None]
     places = np.maximum(last - np.arange(min(average, values.shape[-1]))[::-1], 0)

@@ -99,10 +99,7 @@ def set_apart(name: str) -> bool:
 def split_grid(
     grid: Sequence[Configuration], batch_size: int, model_options: Mapping[str, Any] | None
 ) -> list[tuple[list[int], dict[str, Any]]]:
-    """Sort configurations by what cannot be stacked: the batch size and options of the model.
-
-    Returns their places in the grid, and what :func:`ruleout.fit_grid` is told of each part.
-    """
+    """Sort by what cannot be stacked: places in the grid, and what `fit_grid` is told of each."""
     found: dict[str, tuple[list[int], dict[str, Any]]] = {}
     for place, one in enumerate(grid):
         apart = {name: value for name, value in one.items() if set_apart(name)}

@@ -48,9 +48,8 @@ class Dense:
     """Linear models and ReLU perceptrons, for rows of a given width.
 
     The bias of the first layer is a column of its weights: `Features` ends every row in a 1.
-    Weights keep the layout of ``nn.Linear``, ``[out, in]``, and layers hand on ``[out, B]``, so
-    that every model's weights lie in one piece and the first layer is one matrix product for all
-    models of a trial.
+    Weights are ``[out, in]`` and layers hand on ``[out, B]``, so that the first layer is one matrix
+    product for all models of a trial.
     """
 
     def __init__(
