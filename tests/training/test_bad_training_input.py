@@ -18,6 +18,19 @@ from ruleout.training import Stopping, Trial, Watch
 from ruleout.training import fit_grid as typed_fit_grid
 
 fit_grid: Any = typed_fit_grid  # bad types are the point here
+
+
+class Odd(nn.Linear):
+    """A layer with something done to what it returns."""
+
+    def __init__(self, change: Callable[[nn.Module, torch.Tensor], Any]) -> None:
+        super().__init__(3, 3)
+        self.change = change
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.change(self, super().forward(x))
+
+
 X = np.arange(12.0).reshape(4, 3)
 SETS = ro.LabelSets([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
 HOLE = X.copy()
@@ -64,6 +77,10 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("own CNN", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh(), nn.Linear(4, 3))), "the model cannot read rows of shape (3,) (mat1 and mat2 shapes cannot be multiplied (2x3 and 4x3)); for one that reads images say shape=(channels, height, width)"),
     ("own width", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh(), nn.Linear(3, 4))), "the model makes (2, 4) of 2 rows; return logits [rows, 3]"),
     ("native width", lambda: fit_grid(X, SETS, model=nn.Linear(3, 4)), "the model reads 3 numbers and returns 4, the data have 3 and 3 classes; give one of that size"),
+    ("frozen", lambda: fit_grid(X, SETS, model=nn.Linear(3, 3).requires_grad_(False)), "the model has no weights; give one that can be trained"),
+    ("detached", lambda: fit_grid(X, SETS, model=Odd(lambda module, out: out.detach())), "the logits have no gradient; do not detach them"),
+    ("two outputs", lambda: fit_grid(X, SETS, model=Odd(lambda module, out: out if module.training else (out, out))), "the model makes tuple of 2 rows; return logits [rows, 3]"),
+    ("no shape", lambda: fit_grid(X[:, :1], SETS, shape=()), "x has rows of (1,); shape=() must hold as many numbers"),
     ("no weights", lambda: fit_grid(X, SETS, model=nn.Sequential(nn.Tanh())), "the model has no weights; give one that can be trained"),
     ("one row", lambda: fit_grid(X[:1], SETS[:1], model=nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))), "the model cannot train on a batch of one row; give larger batches"),
     ("module options", lambda: fit_grid(X, SETS, model=nn.Linear(3, 3), model_options={"bias": True}), "a module takes no model options; give a function that makes it"),

@@ -208,6 +208,28 @@ def test_tied_and_frozen_weights_stay_so(digits: Any) -> None:
     assert end.one.weight is end.two.weight
 
 
+def test_perceptrons_may_have_frozen_and_shared_layers(digits: Any) -> None:
+    x, _, sets = digits
+    same = nn.Linear(64, 64)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), same, nn.ReLU(), same)
+    model = nn.Sequential(*model, nn.ReLU(), nn.Linear(64, 10))
+    model[0].requires_grad_(False)
+    trained = fit_grid(x, sets, model=model, epochs=1).module()
+    assert torch.equal(trained[0].weight, model[0].weight)
+    assert torch.equal(trained[2].weight, trained[4].weight)
+    assert not torch.equal(trained[2].weight, same.weight)
+
+
+def test_batch_norm_sees_no_rows_that_fill_up_shorter_trials(digits: Any) -> None:
+    x, _, sets = digits
+    norm = nn.BatchNorm1d(64, track_running_stats=False)  # which has no buffers
+    options: dict[str, Any] = {"model": nn.Sequential(norm, nn.Linear(64, 10)), "epochs": 1}
+    short = Trial(sets[:60], np.arange(60), seed=0)
+    together = fit_grid(x, [Trial(sets, seed=0), short], **options)
+    alone = fit_grid(x, [short], **options)
+    assert torch.equal(together.weights["1.weight"][1], alone.weights["1.weight"][0])
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("side_by_side")
 def test_compiled_modules_are_the_same_models(digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ def fit_grid(
         raise ValueError(f"callback must be a function of an EpochEnd, not {brief(callback)}")
     classes = len(trials[0].sets.classes)
     shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
-    if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
+    if not shape or int(np.prod(shape)) != int(np.prod(x.shape[1:])):
         raise InputError(f"x has rows of {x.shape[1:]}", f"shape={shape} must hold as many numbers")
 
     def fresh(trial: int) -> nn.Module:

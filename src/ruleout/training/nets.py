@@ -34,7 +34,10 @@ def dense_layers(module: nn.Module) -> list[nn.Linear] | None:
         parts = parts[1:]
     between = all(type(part) is nn.ReLU for part in parts[1::2])
     linear = [part for part in parts[::2] if type(part) is nn.Linear and part.bias is not None]
-    return linear if between and len(parts) == 2 * len(linear) - 1 else None
+    # Each weight is trained, and once: those that are frozen or shared need a module of its own.
+    free = {id(p) for part in linear for p in part.parameters() if p.requires_grad}
+    whole = between and len(parts) == 2 * len(linear) - 1 and len(free) == 2 * len(linear)
+    return linear if whole else None
 
 
 def warn_of_clpl(module: nn.Module, stacklevel: int) -> None:
@@ -162,26 +165,29 @@ def try_module(module: nn.Module, classes: int) -> tuple[bool, int]:
             problem = f"{own}, the data have {prod(shape)} and {classes} classes"
             raise InputError(problem, "give one of that size")
         return False, 1
-    copy = deepcopy(module).train()
-    like = next((p for p in copy.parameters() if p.is_floating_point()), None)
+    copy, random = deepcopy(module), False
+    like = next((p for p in copy.parameters() if p.is_floating_point() and p.requires_grad), None)
     if like is None:
         raise InputError("the model has no weights", "give one that can be trained")
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        before = torch.random.get_rng_state()
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        for training in (True, False):
+            before = torch.random.get_rng_state()
+            try:
+                out = copy.train(training)(like.new_zeros(2, *shape))
+            except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                say = "for one that reads images say shape=(channels, height, width)"
+                why = str(error).splitlines()[0]
+                problem = f"the model cannot read rows of shape {shape} ({why})"
+                raise InputError(problem, say) from error
+            if not isinstance(out, Tensor) or out.shape != (2, classes):
+                found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+                problem = f"the model makes {found} of 2 rows"
+                raise InputError(problem, f"return logits [rows, {classes}]")
+            if training and not out.requires_grad:
+                raise InputError("the logits have no gradient", "do not detach them")
+            random |= not torch.equal(before, torch.random.get_rng_state())
         try:
-            out = copy(like.new_zeros(2, *shape))
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            say = "for one that reads images say shape=(channels, height, width)"
-            problem = f"the model cannot read rows of shape {shape} ({str(error).splitlines()[0]})"
-            raise InputError(problem, say) from error
-        if not isinstance(out, Tensor) or out.shape != (2, classes):
-            found = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            raise InputError(
-                f"the model makes {found} of 2 rows", f"return logits [rows, {classes}]"
-            )
-        random = not torch.equal(before, torch.random.get_rng_state())
-        try:
-            copy(like.new_zeros(1, *shape))
+            copy.train()(like.new_zeros(1, *shape))
         except (RuntimeError, ValueError):
             return random, 2
     return random, 1
@@ -193,7 +199,8 @@ def pays_to_stack(module: nn.Module) -> bool:
     Convolutions become grouped ones, which are slower than models by themselves; buffers (batch
     norm), frozen weights and dropout need a model of their own.
     """
-    kinds = (nn.modules.conv._ConvNd, nn.modules.dropout._DropoutNd, nn.RNNBase)
+    parts = nn.modules
+    kinds = (parts.conv._ConvNd, parts.dropout._DropoutNd, parts.batchnorm._BatchNorm, nn.RNNBase)
     alone = any(isinstance(part, kinds) for part in module.modules())
     frozen = any(not p.requires_grad for p in module.parameters())
     return not alone and not frozen and not any(True for _ in module.buffers())
