@@ -15,7 +15,7 @@ from sqlalchemy import select
 from web.made import Make, at, make_items, said
 from web.teams import START, TEAM, Member, label, page, project
 
-from ruleout.labels.chisquare import Test as ChiSquare
+from ruleout.labels.laws import Test as ChiSquare
 from ruleout.web import Store, answer_log
 from ruleout.web.answer_log import AnswerLog
 from ruleout.web.importing import Earlier

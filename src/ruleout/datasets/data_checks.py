@@ -50,10 +50,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.tables import Scaling, equal_groups, row_hashes
-from ruleout.labels.chisquare import EXPECTED, Test, pearson
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import DataError, brief
-from ruleout.labels.laws import LAWS, size_law
+from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
 from ruleout.labels.origins import Uniform
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets, chunks, count, has, unpack, width

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 from sqlalchemy import Connection, func, select
 
-from ruleout.labels.chisquare import EXPECTED, Test, pearson
+from ruleout.labels.laws import EXPECTED, Test, pearson
 from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
 from ruleout.report.number_format import count, duration, number
