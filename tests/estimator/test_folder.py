@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pickle
 import resource
 import signal
 from collections.abc import Callable
@@ -102,6 +103,17 @@ def test_a_folder_of_before_has_no_models_of_folds(tmp_path: Path) -> None:
     assert_array_equal(found.probability, one.probability)
     again.save(tmp_path / "model")
     assert not (tmp_path / "model" / "folds.safetensors").exists()
+
+
+def test_a_pickle_of_before_has_no_models_of_folds(tmp_path: Path) -> None:
+    clf = classifier().fit(X, SETS)
+    del clf.__dict__["_fold_models"]
+    again = pickle.loads(pickle.dumps(clf))  # our own object
+    assert_array_equal(
+        again.resolve(X, SETS, cross=False).labels, clf.resolve(X, SETS, cross=False).labels
+    )
+    again.save(tmp_path / "m")
+    assert not (tmp_path / "m" / "folds.safetensors").exists()
 
 
 def test_how_files_were_read_survives_a_second_save(tmp_path: Path) -> None:

@@ -208,7 +208,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     array([0, 1, 2])
     """
 
-    _fold_models: nn.ModuleList  # of the settings chosen, each trained without one fold
+    #: of the settings chosen, each trained without one fold; classifiers pickled before have none
+    _fold_models = nn.ModuleList()
 
     def __init__(
         self,
