@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from experiments.made import ending, noting, spec
+from typer.testing import CliRunner
 from web.servers import free_port
 
+from ruleout.cli import app
 from ruleout.experiments import Ledger, drive_ray
 from ruleout.labels.errors import InputError
 
@@ -24,6 +26,19 @@ def test_without_ray_it_says_what_to_install(
         drive_ray(tmp_path / "a.sqlite", [spec()])
     assert str(caught.value) == "Ray is not installed; run pip install 'ruleout[ray]'"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--device", "gpu"], "unknown device 'gpu'; say 'cpu' or 'cuda'"),
+        (["--precision", "tf32"], "tf32 needs a CUDA device"),
+    ],
+)
+def test_what_no_node_can_do_is_told_before_anything_runs(words: list[str], says: str) -> None:
+    result = CliRunner().invoke(app, ["paper", "uci", "--engine", "ray", *words])
+    assert result.exit_code == 1
+    assert says in result.output
 
 
 @pytest.mark.slow

@@ -115,6 +115,12 @@ def test_a_server_that_was_restarted_is_found_again(url: str) -> None:
         assert same(ledger.records()[0], record(SPECS[0]))
 
 
+def test_a_line_that_is_cut_while_the_server_is_asked_is_no_end(url: str) -> None:
+    with Ledger(url) as ledger:
+        own = ledger._rows("SELECT pg_backend_pid()")[0][0]
+        assert ledger._rows("SELECT pg_terminate_backend(?)", own) == [(False,)]  # asked again
+
+
 @pytest.mark.parametrize(
     "bad",
     [

@@ -95,9 +95,7 @@ def paper(
             kept = Open(":memory:")
         _estimate(kept, specs, device, count)
         return
-    if engine == "ray":  # only its nodes need a GPU
-        find_device("cpu", precision.replace("tf32", "float32"))
-    else:
+    if engine == "local" or not device.startswith("cuda"):  # of Ray only the nodes need a GPU
         find_device(device, precision)
     for name in dict.fromkeys(spec.dataset for spec in specs):
         load(name)  # features that take a while are made here, once, not by every worker

@@ -97,8 +97,8 @@ class SharedLedger(Ledger):
                 self._rows("LOCK TABLE tasks IN EXCLUSIVE MODE")  # one writes, others read or wait
                 yield
 
-    def _reach(self) -> None:
-        """Connect again where the server was restarted, or the line cut, while this computed.
+    def _reach(self, query: str = "SELECT 1", values: Sequence[Any] = ()) -> Any:
+        """Ask, and connect again where the server was restarted or the line cut meanwhile.
 
         Claims are lost then: another may do the same task, and the first record of it stays.
         """
@@ -107,8 +107,7 @@ class SharedLedger(Ledger):
             try:
                 if self._database.closed:
                     self._database = self._connected()
-                self._database.execute("SELECT 1")
-                return
+                return self._database.execute(query, values)
             except psycopg.OperationalError:
                 if not self._database.closed or time.monotonic() > end:
                     raise
@@ -116,9 +115,9 @@ class SharedLedger(Ledger):
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():
-            if self._database.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
-                self._reach()
-            found = self._database.execute(query.replace("?", "%s"), values)
+            within = self._database.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+            ask = self._database.execute if within else self._reach
+            found = ask(query.replace("?", "%s"), values)
             return found.fetchall() if found.description else []
 
     def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
