@@ -7,8 +7,7 @@ is in it.
 """
 
 from ruleout.datasets.data_checks import Finding, Findings, inspect
-from ruleout.datasets.data_formats import data_root
-from ruleout.datasets.dataset import Dataset
+from ruleout.datasets.data_formats import Dataset, data_root
 from ruleout.datasets.registry import Stock, fetch, load, names, register, survey
 from ruleout.datasets.tables import Table, draw_table, read_batches, read_table
 from ruleout.labels.errors import DataError

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ruleout.datasets.data_formats import KINDS, DataFile, Entry, Rows, data_root
-from ruleout.datasets.dataset import Dataset
+from ruleout.datasets.data_formats import KINDS, DataFile, Dataset, Entry, Rows, data_root
 from ruleout.labels.classes import ClassName, encode, find_name
 from ruleout.labels.errors import DataError, brief
 
