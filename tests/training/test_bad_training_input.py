@@ -89,6 +89,8 @@ CASES: list[tuple[str, Callable[[], Any], str]] = [
     ("schedule", lambda: fit_grid(X, SETS, schedule="cosinus"), "unknown schedule 'cosinus'; did you mean 'cosine'?"),
     ("negative factor", lambda: fit_grid(X, SETS, schedule=lambda done: 0.5 - done), "the schedule makes -0.5 of 1; return zero or above"),
     ("warmup", lambda: fit_grid(X, SETS, epochs=2, warmup=3), "warmup must lie between 0 and the 2 epochs, not 3"),
+    ("warmup text", lambda: fit_grid(X, SETS, epochs=2, warmup="1"), "warmup must lie between 0 and the 2 epochs, not '1'"),
+    ("clip text", lambda: fit_grid(X, SETS, clip="1"), "clip must be a number above zero, not '1'"),
     ("clip", lambda: fit_grid(X, SETS, clip=0), "clip must be a number above zero, not 0"),
     ("callback", lambda: fit_grid(X, SETS, callback="print"), "callback must be a function of an EpochEnd, not 'print'"),
     ("epochs", lambda: fit_grid(X, SETS, epochs=0), "epochs must be a whole number of at least 1, not 0"),

@@ -186,7 +186,8 @@ def test_checkpoints_with_a_tensor_for_each_weight_go_on(
 def test_a_state_knows_tied_weights_by_their_first_name(digits: Any) -> None:
     """As states were when the second name kept the weights that training began with."""
     x, _, sets = digits
-    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, 10))
+    layers = nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Linear(64, 10)
+    model: Any = nn.Sequential(*layers)
     model[2].weight = model[0].weight
     whole, start = (fit_grid(x, sets, model=model, epochs=epochs) for epochs in (2, 1))
     assert start.state is not None
@@ -211,10 +212,10 @@ def test_tied_and_frozen_weights_stay_so(digits: Any) -> None:
 def test_perceptrons_may_have_frozen_and_shared_layers(digits: Any) -> None:
     x, _, sets = digits
     same = nn.Linear(64, 64)
-    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), same, nn.ReLU(), same)
-    model = nn.Sequential(*model, nn.ReLU(), nn.Linear(64, 10))
+    relu = nn.ReLU()
+    model: Any = nn.Sequential(nn.Linear(64, 64), relu, same, relu, same, relu, nn.Linear(64, 10))
     model[0].requires_grad_(False)
-    trained = fit_grid(x, sets, model=model, epochs=1).module()
+    trained: Any = fit_grid(x, sets, model=model, epochs=1).module()
     assert torch.equal(trained[0].weight, model[0].weight)
     assert torch.equal(trained[2].weight, trained[4].weight)
     assert not torch.equal(trained[2].weight, same.weight)

@@ -54,6 +54,10 @@ def test_a_few_steps_stand_for_all(
     assert clock.calls == 3
 
 
+def test_a_warmup_of_more_epochs_than_are_timed_is_no_obstacle() -> None:
+    assert estimate_seconds(X[:50], SETS[:50], epochs=10, warmup=5) > 0
+
+
 def test_slow_steps_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     monkeypatch.setattr(engine, "_QUICK", 0.0)

@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -173,7 +174,7 @@ def fit_grid(
         stuck = start is None and trials[0].evidence is not None and row.graded is not None
         warmup = epochs / 5 if stuck else 0.0
     pace = find_pace(schedule, warmup, epochs)
-    if clip is not None and not clip > 0:
+    if clip is not None and not (isinstance(clip, Real) and clip > 0):
         raise ValueError(f"clip must be a number above zero, not {brief(clip)}")
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of an EpochEnd, not {brief(callback)}")
@@ -344,7 +345,7 @@ def estimate_seconds(
     >>> estimate_seconds(x, sets, epochs=100, roughly=True) < 10
     True
     """
-    for name in ("callback", "checkpoint", "progress"):  # of the fit, not of the steps timed here
+    for name in ("callback", "checkpoint", "progress", "warmup"):  # of the fit, not what is timed
         options.pop(name, None)
     configs = grids.configurations(grid)
     if any(map(grids.set_apart, configs[0])):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from math import cos, inf, pi
+from numbers import Real
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
@@ -190,7 +191,7 @@ def find_pace(
     """Return the pace of a run; None: the learning rate stays."""
     if isinstance(schedule, str):
         schedule = find_name("schedule", schedule, SCHEDULES)
-    if not 0 <= warmup <= epochs:
+    if not isinstance(warmup, Real) or not 0 <= warmup <= epochs:
         raise ValueError(f"warmup must lie between 0 and the {epochs} epochs, not {brief(warmup)}")
     if schedule is None and not warmup:
         return None
