@@ -203,7 +203,7 @@ def test_a_worker_that_cannot_use_the_ledger_says_so_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "_end_with", lambda _: None)
-    monkeypatch.setattr(runner.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     with pytest.raises(SystemExit, match=r"^ruleout: .*: the ledger cannot be used \("):
         runner._helper(1, torch.get_num_threads(), set(), str(tmp_path / "no" / "a"), SPECS)
 
