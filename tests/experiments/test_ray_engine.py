@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from experiments.made import ending, noting, spec
@@ -14,7 +18,7 @@ from typer.testing import CliRunner
 from web.servers import free_port
 
 from ruleout.cli import app
-from ruleout.experiments import Ledger, drive_ray
+from ruleout.experiments import Ledger, drive_ray, runner
 from ruleout.labels.errors import InputError
 
 
@@ -39,6 +43,26 @@ def test_what_no_node_can_do_is_told_before_anything_runs(words: list[str], says
     result = CliRunner().invoke(app, ["paper", "uci", "--engine", "ray", *words])
     assert result.exit_code == 1
     assert says in result.output
+
+
+def test_waiting_for_what_others_have_claimed_takes_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = {"Alive": True, "Resources": {"CPU": 8.0}}
+    ray = SimpleNamespace(is_initialized=lambda: True, nodes=lambda: [node], remote=MagicMock())
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(runner, "PAUSE", 0)
+    held: list[int] = []
+
+    def seen(_: Ledger) -> None:
+        held.append(sum(type(one) is ExitStack for one in gc.get_objects()))
+        if len(held) == 4:
+            raise KeyboardInterrupt
+
+    path, stopped = tmp_path / "a.sqlite", pytest.raises(KeyboardInterrupt)
+    with Ledger(path) as other, other.claim(spec()), stopped:
+        drive_ray(path, [spec()], seen=seen)
+    assert held[1] == held[-1]
 
 
 @pytest.mark.slow

@@ -64,10 +64,11 @@ def drive_ray(
             for spec in (one for one in left if one not in busy):
                 if len(running) >= most:
                     break
-                claim = claims.enter_context(ExitStack())
+                claim = ExitStack()
                 if not claim.enter_context(ledger.claim(spec)) or not ledger.open([spec]):
                     claim.close()
                     continue
+                claims.enter_context(claim)
                 if compute is runner.run and spec.dataset not in data:  # nothing else reads data
                     data[spec.dataset] = ray.put(load(spec.dataset))
                 running[task.remote(spec, data.get(spec.dataset), given)] = spec, claim
