@@ -127,6 +127,8 @@ class Tied(nn.Module):
 class Centred(nn.Module):
     """Keeps a running mean the way most people write it: a new tensor in every step."""
 
+    mean: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.scale, self.last = nn.Parameter(torch.ones(1)), nn.Linear(64, 10)
