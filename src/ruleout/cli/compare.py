@@ -42,7 +42,7 @@ def compare(
     judge: Annotated[
         str | None,
         "The share of rows kept back to judge, or 'folds': every row once. By default 0.2, or "
-        "folds with up to 5,000 rows and four trials, without --label.",
+        "folds with up to 5,000 rows and at least four trials, without --label.",
     ] = None,
     criterion: Annotated[
         str | None,
@@ -61,8 +61,8 @@ def compare(
 ) -> None:
     """Compare approaches on your data; configurations are chosen without true labels.
 
-    A part of the rows is kept back to judge: by what was ruled out there, or by true labels where
-    --label names them; these are used only to report.
+    Each trial keeps part of the rows back to judge: by what was ruled out there, or by true labels
+    where --label names them; these are used only to report.
     """
     source.need_sets()
     table = source.training_table()
