@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -48,8 +49,10 @@ def test_blind_hammering_answers_no_question_twice(serve: Serve, label: Label) -
     """Keys that come when nothing is shown yet are nobody's answer."""
     site = serve(20)
     page = label(site)
-    for _ in range(60):
-        page.keyboard.press("y")
+    end = time.monotonic() + 30
+    while len(list(site.store.log())) <= 3 and time.monotonic() < end:  # more than came at first
+        for _ in range(20):
+            page.keyboard.press("y")
     hands.all_sent(page)
     rows = list(site.store.log())
     assert all(row.counts for row in rows)
