@@ -122,7 +122,7 @@ def _do(spec: Spec, data: Dataset | None, given: tuple[Any, ...]) -> Record | st
     torch.set_num_threads(threads)
     if data is not None:
         runner.SENT[spec.dataset] = data
-    return runner.attempt(spec, device, pickle.loads(compute))
+    return runner.attempt(spec, device, pickle.loads(compute))  # our driver's own bytes
 
 
 def _settle(ray: Any, ledger: Ledger, spec: Spec, over: Any) -> None:
