@@ -666,8 +666,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         Bayes' rule multiplies the two. How sure the model may be, all that was said tells: its
         probabilities p become :math:`(1-\lambda) q^t / \sum q^t + \lambda/k`, :math:`q = p/m^a`. m
-        is the sum of p over all rows, plus 5: a = 0 leaves classes as frequent as the model sees
-        them, a = 1 makes them about equal. The answer is the mean over t, a and :math:`\lambda`,
+        is the sum of p over up to 4,096 rows, plus 5: a = 0 leaves classes as frequent as the model
+        sees them, a = 1 makes them about equal. The answer is a mean over t, a, :math:`\lambda`,
         each counting as likely as it makes all that was said. Beforehand :math:`\lambda` is the
         larger, the more often models that were trained on other rows name another class (measured:
         benchmarks/resolve_calibration.py).
