@@ -222,6 +222,7 @@ def test_a_browser_without_storage_sends_directly_and_says_so(serve: Serve, labe
     page.route("**/api/answer", lambda route: route.abort())
     page.keyboard.press("y")
     expect(page.get_by_text("This browser has no room to keep answers")).to_be_visible()
+    expect(page.get_by_role("button", name="Try now")).to_be_visible()  # the answer was refused
     page.unroute("**/api/answer")
     _send_now(page)
     expect(page.locator("#notice")).to_be_hidden()
