@@ -10,7 +10,6 @@ import pickle
 import random
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -41,27 +40,48 @@ def kind(spec: Spec) -> tuple[object, ...]:
     return spec.dataset, spec.model, spec.epochs, spec.search_trials
 
 
-def main() -> None:
-    on_gpu = [one for one in gather(RESULTS).records if one.about["device"] == "cuda"]
+def grouped(records: Iterable[Record]) -> dict[tuple[object, ...], list[Record]]:
+    """Return what a GPU has timed, by kind."""
     groups: dict[tuple[object, ...], list[Record]] = defaultdict(list)
-    for one in on_gpu:
-        groups[kind(one.spec)].append(one)
+    for one in records:
+        if one.about["device"] == "cuda":
+            groups[kind(one.spec)].append(one)
+    return groups
 
-    costs = {one.spec: cost(one.spec) for one in on_gpu}
+
+def from_three(records: list[Record], draws: int = 1000) -> list[float]:
+    """Return the time of all records, predicted from three of them, for so many draws of three."""
+    dice, costs = random.Random(0), {one.spec.key: cost(one.spec) for one in records}
+    rates = [one.seconds / costs[one.spec.key] for one in records]
+    total = sum(costs.values())
+    return [median(dice.sample(rates, min(3, len(rates)))) * total for _ in range(draws)]
+
+
+def middle(told: Iterable[float]) -> tuple[float, float, float]:
+    """Return the median, and between what eight of ten lie."""
+    found = sorted(told)
+    return found[len(found) // 2], found[len(found) // 10], found[9 * len(found) // 10]
+
+
+def whole(groups: dict[tuple[object, ...], list[Record]]) -> list[float]:
+    """Predict the seconds of each cell of ``ruleout paper linear-mlp --search-trials 1``."""
+    rates = {
+        name: median(one.seconds / cost(one.spec) for one in of) for name, of in groups.items()
+    }
+    return [rates[kind(one)] * cost(one) for one in plan("linear-mlp", search_trials=1)]
+
+
+def main() -> None:
+    records = gather(RESULTS).records
+    groups = grouped(records)
+    on_gpu = [one for of in groups.values() for one in of]
     print("| data set, model | cells | measured, s | predicted from three, s (10 to 90 %) |")
     print("|---|---|---|---|")
-    dice = random.Random(0)
-    for name, records in sorted(groups.items(), key=str):
-        told, total_cost = [], sum(costs[one.spec] for one in records)
-        for _ in range(1000):
-            some = dice.sample(records, 3)
-            rate = median(one.seconds / costs[one.spec] for one in some)
-            told.append(rate * total_cost)
-        told.sort()
-        total = sum(one.seconds for one in records)
+    for name, of in sorted(groups.items(), key=str):
+        total = sum(one.seconds for one in of)
         searched = f", {name[3]} searching" if name[3] else ""
-        print(f"| {name[0]}, {name[1]}{searched} | {len(records)} | {total:.0f} | "
-              f"{told[500]:.0f} ({told[100]:.0f} to {told[900]:.0f}) |")  # fmt: skip
+        told = "{:.0f} ({:.0f} to {:.0f})".format(*middle(from_three(of)))
+        print(f"| {name[0]}, {name[1]}{searched} | {len(of)} | {total:.0f} | {told} |")
 
     print("\n| run | cells | workers | predicted, s | measured, s |\n|---|---|---|---|---|")
     for title, wanted, law, workers, wall in MEASURED:
@@ -75,22 +95,8 @@ def main() -> None:
         predicted = finished(seconds, workers)
         print(f"| {title} | {len(seconds)} | {workers} | {predicted:.0f} | {wall} |")
 
-    rates = {
-        name: median(one.seconds / costs[one.spec] for one in of) for name, of in groups.items()
-    }
-    cells: list[float] = []
-    missing = 0
-    for table in ("uci", "linear", "deep", "fixed-linear", "fixed-mlp"):
-        for spec in plan(table):
-            searching = 1 if spec.model == "mlp" else 0
-            cell = replace(spec, search_trials=searching)
-            if kind(cell) in rates:
-                cells.append(rates[kind(cell)] * cost(cell))
-            else:
-                missing += 1
-    print(
-        f"\n{len(cells)} cells, {sum(cells) / 3600:.1f} hours of workers; {missing} without a rate"
-    )
+    cells = whole(groups)
+    print(f"\n{len(cells)} cells, {sum(cells) / 3600:.1f} hours of workers")
     print("\n| GPUs, six workers each | predicted |\n|---|---|")
     for gpus in (1, 2, 4, 8, 16, 32):
         print(f"| {gpus} | {finished(cells, 6 * gpus) / 60:.0f} min |")

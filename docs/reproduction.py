@@ -1,4 +1,4 @@
-"""Write reproduction.md and its figures from the ledgers under results/, and the tables there.
+"""Write reproduction.md, its figures and the README's table from the ledgers under results/.
 
     python docs/reproduction.py
 
@@ -7,30 +7,55 @@ Numbers come from the ledgers; what was tried and why is in reproduction-notes.m
 
 from __future__ import annotations
 
+import csv
 import sys
+from collections import Counter
 from collections.abc import Sequence
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 from scipy.stats import ttest_ind_from_stats
 
+from ruleout.comparison.significance import Ranking, rank_approaches
+from ruleout.datasets.registry import find
 from ruleout.experiments import (
     TABLES,
     PaperTable,
     Record,
+    Spec,
+    count_models,
     gather,
     paper_tables,
+    plan,
+    printed,
     verdict,
     write_report,
 )
 from ruleout.experiments.plans import printed_for
-from ruleout.experiments.reports import columns, count, difference, draw, findings, trends
+from ruleout.experiments.reports import (
+    ABOUT_RANKS,
+    columns,
+    count,
+    difference,
+    draw,
+    draw_ranks,
+    findings,
+    ranking_facts,
+    rankings,
+    title_of,
+    trends,
+)
+from ruleout.labels import size_law
 from ruleout.methods import approach
 from ruleout.report import markdown
 from ruleout.report.number_format import p_value
 from ruleout.theory import bound, error_bound, linear_complexity, lipschitz
 
 sys.path.insert(0, str(Path(__file__).parent))
+import cost_model
+from measured import read
 from pictures import write_small
 
 HERE = Path(__file__).parent
@@ -61,10 +86,12 @@ def document() -> str:
         *map(_table, main.values()),
         _sentences(main),
         _orders(main),
+        _ranks(main),
         *(_trends(table) for name, table in main.items() if name.startswith("fixed")),
         _scaling(main["uci"], found["uci-standardised"]),
         _apart(main),
         _variants(main["uci"], variants),
+        _costs(main),
         "```{include} reproduction-notes.md\n```\n",
     ]
     return "\n".join(parts)
@@ -166,6 +193,50 @@ def draw_cells(main: dict[str, PaperTable], file: Path) -> None:
 _TOLD = {"agrees": "agree", "better": "better", "worse": "worse"}
 
 
+def draw_proof(main: dict[str, PaperTable], file: Path) -> None:
+    """Draw all cells in one picture, and of each table how many agree: the README begins so."""
+    from matplotlib.figure import Figure
+
+    page = Figure(figsize=(8.4, 3.5), layout="constrained")
+    axes, bars = page.subplots(1, 2, width_ratios=[1, 1.15])
+    records = [one for table in main.values() for one in table.records]
+    axes.axline((50, 50), slope=1, color="0.6", linewidth=0.8, linestyle="--")
+    starts = [0] * len(main)
+    for said, (colour, sign) in _VERDICTS.items():
+        cells = [(one, printed_for(one.spec)) for one in records if verdict(one) == said]
+        axes.plot([p.mean for _, p in cells if p], [100 * one.mean for one, p in cells if p],
+                  sign, color=colour, markersize=3, alpha=0.75, markeredgewidth=0)  # fmt: skip
+        found = [count(table.records)[said] for table in main.values()]
+        label = f"{sum(found)} {_TOLD[said]}"
+        bars.barh(range(len(main)), found, left=starts, color=colour, height=0.62, label=label)
+        starts = [a + b for a, b in zip(starts, found, strict=True)]
+    every = [len(plan(name)) for name in main]
+    left = [a - b for a, b in zip(every, starts, strict=True)]
+    bars.barh(range(len(main)), left, left=starts, color="0.87", height=0.62,
+              label=f"{sum(left)} not run")  # fmt: skip
+    bars.set_yticks(range(len(main)), [_SHORT[name] for name in main], fontsize=8)
+    bars.set(xlim=(0, 142), ylim=(len(main) - 0.5, -0.5))
+    bars.spines[["top", "right"]].set_visible(False)
+    bars.legend(loc="lower center", bbox_to_anchor=(0.4, 1),
+                ncols=4, fontsize=7.5, frameon=False, handlelength=1, columnspacing=1)  # fmt: skip
+    axes.set_xlabel("accuracy printed in the paper, %", fontsize=8)
+    axes.set_ylabel("ours, %", fontsize=8)
+    bars.set_xlabel("cells", fontsize=8)
+    axes.grid(alpha=0.25)
+    for one in (axes, bars):
+        one.tick_params(labelsize=8)
+    page.savefig(file, dpi=150, metadata={"Software": None})
+
+
+_SHORT = {
+    "uci": "UCI, linear",
+    "linear": "benchmarks, linear",
+    "deep": "benchmarks, deep",
+    "fixed-linear": "one size, linear",
+    "fixed-mlp": "one size, MLP",
+}
+
+
 def _row(cells: Sequence[object]) -> str:
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
@@ -188,11 +259,47 @@ def _counts(main: dict[str, PaperTable]) -> str:
     rows.append([f"**{whole}, all**", *_told(both)])
     rows.append([f"**{whole}, EXP and LOG**", *_told(_upper(both))])
     heads = ["cells", "run", "agree", "better", "worse", "agree or better", "differ (Welch)"]
-    return "## In short\n\n" + _grid(heads, rows)
+    return "## In short\n\n" + _grid(heads, rows) + _not_run(both)
+
+
+def _not_run(records: Sequence[Record]) -> str:
+    there = {printed_for(one.spec) for one in records}
+    left = Counter(
+        ", ".join([one.dataset, one.model, *([one.sizes] if one.sizes.startswith("s=") else [])])
+        for one in printed()
+        if one not in there
+    )
+    told = "; ".join(f"{name}: {number}" for name, number in left.items())
+    return f"\nNot run: {left.total()} cells ({told}).\n" if left else ""
 
 
 def _upper(records: list[Record]) -> list[Record]:
     return [one for one in records if one.spec.approach in ("exp", "log")]
+
+
+_START, _END = "<!-- cells: written by docs/reproduction.py -->", "<!-- end of cells -->"
+
+
+def renewed(readme: str) -> str:
+    """Return the README with its table of cells as it should be."""
+    main = beside_paper(tables())
+    records = [one for table in main.values() for one in table.records]
+    rows: list[list[object]] = [
+        [
+            table.cells.title,
+            f"{len(table.records)} of {len(plan(name))}",
+            *_told(table.records)[1:4],
+        ]
+        for name, table in main.items()
+    ]
+    news = [r for r in records if verdict(r) == "better" and r.spec.dataset == "20newsgroups"]
+    said = (
+        f"{len(records)} of the paper's {len(printed())} cells are run; of the "
+        f"{count(records)['better']} better ones {len(news)} are 20 Newsgroups."
+    )
+    table = _grid(["cells beside the paper's", "run", "agree", "better", "worse"], rows)
+    before, rest = readme.split(_START)
+    return f"{before}{_START}\n{table}\n{said}\n{_END}{rest.split(_END)[1]}"
 
 
 def _told(records: list[Record]) -> list[object]:
@@ -266,6 +373,42 @@ def _orders(main: dict[str, PaperTable]) -> str:
     return (
         "## The order of the families\n\nMean accuracy of the losses of each family. The order is "
         f"the paper's on {same} of {total} data sets.\n\n" + _grid(heads, rows)
+    )
+
+
+def ranking(main: dict[str, PaperTable]) -> Ranking:
+    found = rankings(list(main.values()))[""]
+    assert isinstance(found, Ranking)
+    return found
+
+
+def _ranks(main: dict[str, PaperTable]) -> str:
+    found = ranking(main)
+    told = "\n".join(f"- {name}: {value}." for name, value in ranking_facts(found).items())
+    level = [name for name, p in zip(found.names, found.p_holm[0], strict=True) if p >= 0.05][1:]
+    each = _each_set_once(main, found)
+    order = [f"{title_of(n)} {r:.1f}" for n, r in zip(each.names, each.ranks, strict=True)]
+    return (
+        f"## Over all tables\n\n{ABOUT_RANKS}\n\n{told}\n\n{title_of(found.names[0])} is first "
+        f"with an average rank of {found.ranks[0]:.1f}. Not told apart from it: "
+        f"{', '.join(map(title_of, level)) or 'none'}.\n\n![Average ranks of the approaches, with "
+        f"bars that join those not told apart]({PICTURES}/ranks.png)\n\n"
+        f"With each data set once (the mean accuracy of its columns) the {len(each.blocks)} data "
+        f"sets give {', '.join(order[:5])}, …, {order[-1]}; Friedman's test: F = {each.f:.2f}, "
+        f"p {p_value(each.p_value)}. To tell one of so many pairs apart it takes {each.enough} "
+        "data sets.\n"
+    )
+
+
+def _each_set_once(main: dict[str, PaperTable], found: Ranking) -> Ranking:
+    scores: dict[str, dict[str, list[float]]] = {}
+    for record in (one for table in main.values() for one in table.records):
+        spec = record.spec
+        if (spec.dataset, spec.model, spec.law) in found.blocks and spec.approach in found.names:
+            own = scores.setdefault(spec.dataset, {})
+            own.setdefault(spec.approach, []).append(record.mean)
+    return rank_approaches(
+        {data: {name: fmean(means) for name, means in own.items()} for data, own in scores.items()}
     )
 
 
@@ -398,20 +541,144 @@ def _variants(main: PaperTable, variants: list[PaperTable]) -> str:
     )
 
 
+def _runs() -> list[dict[str, str]]:
+    with open(RESULTS / "runs.csv", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def _costs(main: dict[str, PaperTable]) -> str:
+    """Say how long it all took, what the cost model says, and what single runs would take."""
+    rows: list[list[object]] = []
+    for name, table in main.items():
+        own = [run for run in _runs() if run["table"] == name]
+        timed, cells = sum(int(run["cells"]) for run in own), len(table.records)
+        wall = f"{sum(int(run['seconds']) for run in own) / 3600:.2f}"
+        where = ", ".join(dict.fromkeys(run["where"] for run in own))
+        workers = sum(one.seconds for one in table.records) / 3600
+        alone = sum(_alone(one.spec, one.about["device"]) for one in table.records) / 3600
+        models = sum(count_models(one.spec) for one in table.records)
+        rows.append(
+            [name, where, cells, f"{models:,}", f"{workers:.2f}",
+             wall if timed == cells else f"{wall} ({timed} of the cells)",
+             "not measured" if isnan(alone) else f"{alone:,.0f}"]
+        )  # fmt: skip
+    heads = ["table", "on", "cells", "models", "hours of workers", "hours from start to end",
+             "one at a time, hours"]  # fmt: skip
+    told = {name: f"{value:.{digits}f}" for name, (value, digits) in _predicted(main).items()}
+    said = _COSTS.format(**told) + _ahead(main["fixed-mlp"])
+    return f"## What it cost\n\n{_grid(heads, rows)}\n{said}"
+
+
+def _ahead(table: PaperTable) -> str:
+    """Say what was predicted of the last cells before they were run, and what they took."""
+    last = ("fixed:6", "fixed:7", "fixed:8")
+    took = [
+        one.seconds
+        for one in table.records
+        if one.spec.law in last and one.spec.approach.endswith("-before")
+    ]
+    so_far = f"{len(took)} of them have taken" if 0 < len(took) < 15 else "They took"
+    measured = f"{so_far} {sum(took):,.0f}." if took else "They have not been run."
+    return (
+        "\nThe 15 cells of `fixed-mlp` before shuffle with six to eight classes were predicted on "
+        f"2026-11-18, before they were run: 8,183 seconds of workers. {measured}\n"
+    )
+
+
+_COSTS = """\
+Hours of workers are the seconds of all cells, as the ledger has them. Several workers share a
+machine; `results/runs.csv` has how many, and how long each run took from start to end. On one H200
+that is hours of the GPU.
+
+*One at a time* was not run but scaled from a sample. A plain PyTorch loop, one model after the
+other, takes {gpu_linear} ms a step (linear) and {gpu_mlp} ms (MLP) on the H200, timed in one run
+with the stacks (`benchmarks/results/engine-cuda.json`), and {cpu_linear} ms on the two cores
+(`engine.json`). The table has that times the steps of all models, without choosing and testing.
+
+`ruleout paper linear-mlp --search-trials 1 --device cuda --precision tf32` computes all of it from
+nothing ({{doc}}`experiments`). We ran it in pieces, table by table, never in one go. On the H200
+{done} of its cells took {measured} hours of workers; from three cells of each data set and model
+the cost model says {told} ({low} to {high} in eight of ten draws). For all {cells} it says {whole}
+hours, which six workers on one H200 would do in {wall} minutes. The {pieces} pieces that were run
+there took {minutes} minutes together, with {least} to {most} workers and at times other programs
+beside them.
+"""
+
+
+def _predicted(main: dict[str, PaperTable]) -> dict[str, tuple[float, int]]:
+    """Return the numbers of the text, each with its digits."""
+    groups = cost_model.grouped(gather(RESULTS / "ledger").records)
+    beside = {one.spec for table in main.values() for one in table.records}
+    kept = [
+        [one for one in of if one.spec in beside and one.spec.model in ("linear", "mlp")]
+        for of in groups.values()
+    ]
+    draws = np.sum([cost_model.from_three(of) for of in kept if of], axis=0)
+    told, low, high = (one / 3600 for one in cost_model.middle(draws.tolist()))
+    cells = cost_model.whole(groups)
+    pieces = [run for run in _runs() if run["where"] == "H200"]
+    workers = [int(run["workers"]) for run in pieces]
+    return {
+        "gpu_linear": (1e3 * _step("linear", "cuda"), 2),
+        "gpu_mlp": (1e3 * _step("mlp", "cuda"), 2),
+        "cpu_linear": (1e3 * _step("linear", "cpu"), 2),
+        "done": (sum(map(len, kept)), 0),
+        "measured": (sum(one.seconds for of in kept for one in of) / 3600, 1),
+        "told": (told, 1),
+        "low": (low, 1),
+        "high": (high, 1),
+        "cells": (len(cells), 0),
+        "whole": (sum(cells) / 3600, 1),
+        "wall": (cost_model.finished(cells, 6) / 60, 0),
+        "pieces": (len(pieces), 0),
+        "minutes": (sum(int(run["seconds"]) for run in pieces) / 60, 0),
+        "least": (min(workers), 0),
+        "most": (max(workers), 0),
+    }
+
+
+def _step(model: str, device: str) -> float:
+    """Return the seconds of a step of a plain loop, as benchmarks/engine.py has it; else NaN."""
+    told = read("engine-cuda" if device == "cuda" else "engine")
+    assert told is not None
+    rows = told["results"]["rows"]
+    if device == "cpu":
+        return float(rows[0]["plain ms"]) / 1e3 / -(-1797 // 256) if model == "linear" else nan
+    runs = {row["models"]: row["one plain eager run s"] / row["epochs"] for row in rows[::-1]}
+    return float(runs.get(f"180 {model}", nan)) / -(-60_000 // 256)
+
+
+def _alone(spec: Spec, device: str) -> float:
+    """Return the seconds of training every model of a cell by itself, scaled from that step."""
+    entry = find(spec.dataset)
+    rows = entry.rows[0] * (1.0 if entry.rows[1] else 1 - spec.test_share)
+    if approach(spec.runs).form == "pairs-before":
+        k = len(entry.classes)
+        rows *= float(np.arange(1, k) @ size_law(spec.law, k))
+    grid = (count_models(spec) - spec.trials) * (1 - spec.share)  # some rows choose
+    steps = (grid + spec.trials) * spec.epochs * rows / spec.batch_size
+    return steps * _step(spec.model, device)
+
+
 def _gaps(column: dict[str, Record]) -> list[float]:
     return [gap for one in column.values() if (gap := difference(one)) is not None]
 
 
 def write() -> None:
-    """Write the tables in results/, the page and its figures."""
+    """Write the tables in results/, the page and its figures, and the README's table."""
     held = gather(RESULTS / "ledger")
     write_report(held, RESULTS, ["latex", "markdown", "csv"])
     (HERE / PICTURES).mkdir(exist_ok=True)
     draw([one for one in held.records if one.spec.features == "raw"], HERE / PICTURES, ["png"])
-    draw_cells(beside_paper(tables()), HERE / PICTURES / "cells.png")
+    main = beside_paper(tables())
+    draw_cells(main, HERE / PICTURES / "cells.png")
+    draw_proof(main, HERE / PICTURES / "proof.png")
+    draw_ranks(ranking(main), HERE / PICTURES / "ranks", ["png"])
     for file in (HERE / PICTURES).glob("*.png"):
         write_small(file.read_bytes(), file)
     (HERE / "reproduction.md").write_text(document(), encoding="utf-8")
+    readme = HERE.parent / "README.md"
+    readme.write_text(renewed(readme.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

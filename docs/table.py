@@ -23,6 +23,7 @@ _RULES = {
     "free": r"$\sum_j L_j$",
     "nn": r"$\sum_j \max(0, L_j)$",
     "ga": r"$\sum_j L_j$, or where some $L_j < 0$: $-\sum_j \min(0, n_j L_j)$",
+    "scarce": r"$\sum_c (1 - \pi_c) W_c + |A_c - (1 - \pi_c) R_c|$",
 }
 _SUFFIXES = {"-2019": "; $L_j$ with the share of $j$", "-by-excluded": "; $V_c$ in place of $L_j$"}
 
@@ -45,6 +46,21 @@ _WHEN = {
     "forward": "Where it is known how likely each class is ruled out: `transition`.",
     "clpl": "Linear models: it is convex in the logits.",
     "likelihood": "Where some of what was said is wrong: `error`, or rows of `ro.evidence`.",
+    "cc": "Beside LOG, where rows should count alike, whatever they rule out.",
+    "scarce": "Where some classes are ruled out more often than others; `class_prior`.",
+    "scl-nl": "To compare with: its gradient is Forward's.",
+    "scl-exp": "To compare with.",
+    "l-uw": "To compare with L-W.",
+    "l-w": "To compare with.",
+    "op": "To compare with.",
+    "op-w": "To compare with OP.",
+    "proden": "Where candidate sets come from a real source, not by chance: try it beside CC.",
+    "rc": "To compare with PRODEN. Each step costs a second pass.",
+    "cavl": "To compare with PRODEN.",
+    "pop": "Made for wrong candidates that look like the true class. Up to epoch 21 it is PRODEN.",
+    "crosel": "To compare with PRODEN, which it is up to epoch 10.",
+    "lws": "To compare with PRODEN; `beta` weighs what was ruled out.",
+    "conformal": "To compare with what it cleans for, which it is up to epoch 11; `alpha`.",
     "log-text": "To follow the paper's text to the letter.",
     "exp-text": "To follow the paper's text to the letter.",
 }
@@ -94,7 +110,8 @@ def what() -> list[str]:
     lines = ["| name | in tables | what it computes | when to use it |", "|---|---|---|---|"]
     for name in ro.approaches():
         row = ro.approach(name)
-        lines.append(f"| `{name}` | {row.label} | {formula(row)} | {when(row)} |")
+        says = formula(row).replace("|", r"\|")  # else the cell would end there
+        lines.append(f"| `{name}` | {row.label} | {says} | {when(row)} |")
     return lines
 
 

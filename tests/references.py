@@ -1,7 +1,8 @@
 """Independent references for the losses: plain loops in 60-digit arithmetic.
 
-Written from PROTOCOL.md and the paper alone, never from the code under test. `f` is one row of
-k logits, `excluded` the k flags of its ruled-out classes; `F` and `E` are lists of such rows.
+Written from PROTOCOL.md, the papers and what their authors published, never from the code under
+test. `f` is one row of k logits, `excluded` the k flags of its ruled-out classes; `F` and `E` are
+lists of such rows.
 Inputs are Python numbers, taken at their exact binary values; results are mpf or lists of mpf.
 
 A difference such as 1 - p is computed as the sum over the other classes, so that small results
@@ -24,6 +25,34 @@ Weight = Sequence[float] | None
 # types: mypy then needs neither stubs nor an ignore.
 mp: Any = import_module("mpmath").MPContext()
 mp.dps = 60
+
+
+# Sums over some classes
+
+
+def _candidates(excluded: Flags) -> list[bool]:
+    """The classes that are not ruled out."""
+    return [not flag for flag in excluded]
+
+
+def _total(values: Sequence[Number], chosen: Flags) -> Number:
+    """The sum of the chosen values."""
+    return mp.fsum([values[j] for j in range(len(values)) if chosen[j]])
+
+
+def _shares(values: Sequence[Number], chosen: Flags) -> list[Number]:
+    """Each chosen value divided by their sum; 0 for the others."""
+    total = _total(values, chosen)
+    return [values[j] / total if chosen[j] else mp.mpf(0) for j in range(len(values))]
+
+
+def _largest(values: Sequence[Number]) -> int:
+    """The first index of the largest value."""
+    best = 0
+    for j in range(len(values)):
+        if values[j] > values[best]:
+            best = j
+    return best
 
 
 # Softmax and ordinary losses
@@ -175,6 +204,34 @@ def clpl(f: Row, excluded: Flags, psi: str = "squared-hinge") -> Number:
     return total
 
 
+def cc(f: Row, excluded: Flags) -> Number:
+    """CC (Feng et al. 2020, NeurIPS): -log z = log(1 + (1-z)/z)."""
+    return mp.log1p(_total(softmax(f), excluded) / _total(softmax(f), _candidates(excluded)))
+
+
+def targeted(f: Row, excluded: Flags, target: Sequence[Number] | None = None) -> Number:
+    """PRODEN, RC, CAVL, POP: -sum_j t_j log p_j; at first t_j = 1/|C| on candidates."""
+    k = len(f)
+    t = _shares([mp.mpf(1)] * k, _candidates(excluded)) if target is None else target
+    log_p = log_softmax(f)
+    return -mp.fsum([mp.mpf(t[j]) * log_p[j] for j in range(k)])
+
+
+def lws(
+    f: Row, excluded: Flags, target: Sequence[Number] | None = None, beta: float = 1.0
+) -> Number:
+    """LWS (Wen et al. 2021): sum_C t_j sigmoid(-f_j) + beta sum_E t_j sigmoid(f_j), t = 1/k."""
+    k = len(f)
+    total = mp.mpf(0)
+    for j in range(k):
+        t = mp.mpf(1) / k if target is None else mp.mpf(target[j])
+        if excluded[j]:
+            total += mp.mpf(beta) * t / (1 + mp.exp(-mp.mpf(f[j])))
+        else:
+            total += t / (1 + mp.exp(f[j]))
+    return total
+
+
 # Every answer of the labelling process
 
 
@@ -243,6 +300,40 @@ def forward(f: Row, c: int, transition: Sequence[Row] | None = None) -> Number:
     if 2 * rest < 1:
         return -mp.log1p(-rest)
     return -mp.log(mp.fsum([p[y] * column[y] for y in range(k)]))
+
+
+def scl_nl(f: Row, c: int) -> Number:
+    """SCL-NL (Chou et al. 2020): -log(1 - p_c) = log(1 + p_c / (1 - p_c))."""
+    p = softmax(f)
+    return mp.log1p(p[c] / _others(p, c))
+
+
+def scl_exp(f: Row, c: int) -> Number:
+    """SCL-EXP (Chou et al. 2020): exp(p_c)."""
+    return mp.exp(softmax(f)[c])
+
+
+def l_uw(f: Row, c: int) -> Number:
+    """L-UW (Gao and Zhang 2021): -log q_c, q = softmax(1 - p)."""
+    p = softmax(f)
+    return -log_softmax([_others(p, j) for j in range(len(f))])[c]
+
+
+def l_w(f: Row, c: int) -> Number:
+    """L-W (Gao and Zhang 2021): (1 + (1 - p_c)/(k-1)) (-log q_c)."""
+    return (1 + _others(softmax(f), c) / (len(f) - 1)) * l_uw(f, c)
+
+
+def op(f: Row, c: int) -> Number:
+    """OP (Liu et al. 2023): -log r_c, r = softmax(-f)."""
+    return -log_softmax([-v for v in f])[c]
+
+
+def op_w(f: Row, c: int) -> Number:
+    """OP-W (Liu et al. 2023): (p_c w_c + 1e-6) (-log r_c), w = softmax(1 + min(1/r, 1e18))."""
+    r = softmax([-v for v in f])
+    w = softmax([1 + min(1 / v, mp.mpf(10) ** 18) for v in r])
+    return (softmax(f)[c] * w[c] + mp.mpf(10) ** -6) * op(f, c)
 
 
 # Batches
@@ -364,6 +455,203 @@ def ga_batch(parts: Sequence[Number], n: Sequence[Number]) -> Number:
     if negative:
         return -mp.fsum(negative)
     return mp.fsum(parts)
+
+
+def transition_parts(
+    F: Sequence[Row],
+    E: Sequence[Flags],
+    q: Sequence[Row],
+    split: str,
+    prior: Row | None = None,
+    weight: Weight = None,
+) -> list[Number]:
+    """U = Q^-1: L_j = sum_c pibar_c U_cj m_c[j] "ordinary", V_c = pibar_c sum_j U_cj m_c[j]."""
+    k, pi, m = len(E[0]), _prior(E, prior, weight), column_means(F, E, weight)
+    u = mp.inverse(mp.matrix([[mp.mpf(v) for v in row] for row in q]))
+    terms = [[pi[c] * u[c, j] * m[c][j] for j in range(k)] for c in range(k)]
+    if split == "ordinary":
+        return [mp.fsum([terms[c][j] for c in range(k)]) for j in range(k)]
+    if split == "excluded":
+        return [mp.fsum(terms[c]) for c in range(k)]
+    raise ValueError(split)
+
+
+def corrected_with_transition(
+    F: Sequence[Row],
+    E: Sequence[Flags],
+    q: Sequence[Row],
+    rule: str,
+    split: str,
+    prior: Row | None = None,
+    weight: Weight = None,
+) -> Number:
+    """FREE, NN or GA of the parts under Q; row y of Q: how likely each class is ruled out."""
+    parts = transition_parts(F, E, q, split, prior, weight)
+    if rule == "ga":
+        return ga_batch(parts, counts(E, weight))
+    return {"free": free_batch, "nn": nn_batch}[rule](parts)
+
+
+def scarce(
+    F: Sequence[Row], E: Sequence[Flags], class_prior: Row | None = None, weight: Weight = None
+) -> Number:
+    """SCARCE (Wang et al. 2024), l(u) = log(1 + exp(-u)), over the rows that rule out something.
+
+    sum_c (1-pi_c) mean_{N_c} l(-f_c) + |mean_B l(f_c) - (1-pi_c) mean_{N_c} l(f_c)|, where N_c
+    are the rows that rule out c. A mean over nothing is 0.
+    """
+    k, w = len(F[0]), _weights(E, weight)
+    batch = [i for i in range(len(F)) if any(E[i])]
+    total = mp.mpf(0)
+    for c in range(k):
+        rest = 1 - (mp.mpf(1) / k if class_prior is None else mp.mpf(class_prior[c]))
+        negative = [i for i in batch if E[i][c]]
+        total += rest * _logistic_mean(F, c, -1, negative, w)
+        unlabelled = _logistic_mean(F, c, 1, batch, w)
+        total += abs(unlabelled - rest * _logistic_mean(F, c, 1, negative, w))
+    return total
+
+
+def _logistic_mean(
+    F: Sequence[Row], c: int, sign: int, members: Sequence[int], w: Sequence[Number]
+) -> Number:
+    """The weighted mean of l(sign f_c) over some rows."""
+    total = mp.fsum([w[i] for i in members])
+    if total == 0:
+        return mp.mpf(0)
+    return mp.fsum([w[i] * _psi("logistic", sign * mp.mpf(F[i][c])) for i in members]) / total
+
+
+# Targets revised from epoch to epoch
+
+
+def revise_proden(f: Row, excluded: Flags) -> list[Number]:
+    """PRODEN (Lv et al. 2020) and RC: p_j / z on candidates, 0 elsewhere."""
+    return _shares(softmax(f), _candidates(excluded))
+
+
+def revise_lws(f: Row, excluded: Flags) -> list[Number]:
+    """LWS: p_j / z on candidates, p_j / (1-z) on ruled-out classes."""
+    kept, out = revise_proden(f, excluded), revise_proden(f, _candidates(excluded))
+    return [out[j] if excluded[j] else kept[j] for j in range(len(f))]
+
+
+def revise_cavl(f: Row, excluded: Flags) -> list[Number]:
+    """CAVL (Zhang et al. 2022): the candidate with the largest |f_j - 1| f_j; ties share."""
+    values = [abs(mp.mpf(v) - 1) * v for v in f]
+    largest = max(values[j] for j in range(len(f)) if not excluded[j])
+    chosen = [not excluded[j] and values[j] == largest for j in range(len(f))]
+    return _shares([mp.mpf(1)] * len(f), chosen)
+
+
+def pop_epochs(
+    epochs: Sequence[Sequence[Row]],
+    E: Sequence[Flags],
+    theta: float = 0.001,
+    increase: float = 0.001,
+    authors: bool = False,
+) -> list[list[list[Number]]]:
+    """POP (Xu et al. 2023): the targets at the end of each epoch.
+
+    PRODEN's shares among the candidates that the data gave, every epoch. At the end of epochs 21,
+    26, 31... a class leaves what is left of its row if its mean share m_j of the last five epochs
+    is below theta max_j m_j and another class stays; the target is m on what is left. The authors
+    share among what is left in all later epochs; the re-implementation by Fuchs and Kalinke does
+    not, and what left is a target again until the next purification.
+    """
+    n, k = len(E), len(E[0])
+    bound, left = mp.mpf(theta), [_candidates(excluded) for excluded in E]
+    shares: list[list[list[Number]]] = []
+    result = []
+    for epoch, F in enumerate(epochs, 1):
+        basis = left if authors else [_candidates(excluded) for excluded in E]
+        shares.append([_shares(softmax(F[i]), basis[i]) for i in range(n)])
+        targets, changed = shares[-1], 0
+        if epoch > 20 and epoch % 5 == 1:
+            targets, left = [], [list(row) for row in left]
+            for i in range(n):
+                mean = [mp.fsum([past[i][j] for past in shares[-5:]]) / 5 for j in range(k)]
+                low = [mean[j] < bound * max(mean) for j in range(k)]
+                if any(left[i][j] and not low[j] for j in range(k)):
+                    changed += sum(left[i][j] and low[j] for j in range(k))
+                    left[i] = [left[i][j] and not low[j] for j in range(k)]
+                targets.append(_shares(mean, left[i]))
+            if bound < 0.4 and changed < mp.mpf(n * k) / 10000:
+                bound *= 1 + mp.mpf(increase)
+        result.append(targets)
+    return result
+
+
+def crosel_epochs(
+    epochs: Sequence[Sequence[Row]],
+    E: Sequence[Flags],
+    threshold: float = 0.9,
+    strength: float = 2.0,
+) -> list[list[list[Number]]]:
+    """CroSel's selection (Tian et al. 2024): the targets at the end of each epoch.
+
+    PRODEN's before the end of epoch 10. Then a row is selected whose prediction is a candidate,
+    was the same in the last three epochs, and whose mean p over these has a maximum above the
+    threshold. Target: strength (1 - share selected) p on candidates, not normalised, plus
+    1/share on the prediction of a selected row if the share is above 0.05.
+    """
+    n, k = len(E), len(E[0])
+    result = []
+    for epoch in range(1, len(epochs) + 1):
+        last = [[softmax(f) for f in F] for F in epochs[max(0, epoch - 3) : epoch]]
+        if epoch < 10:
+            result.append([_shares(last[-1][i], _candidates(E[i])) for i in range(n)])
+            continue
+        guess = [[_largest(p[i]) for p in last] for i in range(n)]
+        mean = [[mp.fsum([p[i][j] for p in last]) / 3 for j in range(k)] for i in range(n)]
+        selected = [
+            not E[i][guess[i][-1]] and len(set(guess[i])) == 1 and max(mean[i]) > threshold
+            for i in range(n)
+        ]
+        share = mp.mpf(sum(selected)) / n
+        targets = []
+        for i in range(n):
+            t = [
+                mp.mpf(strength) * (1 - share) * (0 if E[i][j] else last[-1][i][j])
+                for j in range(k)
+            ]
+            if selected[i] and share > 0.05:
+                t[guess[i][-1]] += 1 / share
+            targets.append(t)
+        result.append(targets)
+    return result
+
+
+def conformal_candidates(
+    F: Sequence[Row],
+    E: Sequence[Flags],
+    calibration: Sequence[int],
+    epoch: int,
+    alpha: float = 0.05,
+) -> list[list[bool]]:
+    """Conformal cleaning (Fuchs and Kalinke 2025): the candidates that stay at this epoch, from 1.
+
+    All before epoch 11. Then class j stays if (1 + #{a_i >= 1 - p_j (1-eps)}) / (m+1) is above
+    alpha + beta: a_i = 1 - max_C p of the m calibration rows, eps = 0.5^(epoch - 10), beta the
+    mean over all rows of their p on ruled-out classes. A row that would lose all keeps all.
+    """
+    n, k = len(E), len(E[0])
+    candidates = [_candidates(excluded) for excluded in E]
+    if epoch < 11:
+        return candidates
+    p = [softmax(f) for f in F]
+    beta = mp.fsum([_total(p[i], E[i]) for i in range(n)]) / n
+    scores = [min(_others(p[i], j) for j in range(k) if not E[i][j]) for i in calibration]
+    eps = mp.mpf(2) ** (10 - epoch)
+    result = []
+    for i in range(n):
+        stays = []
+        for j in range(k):
+            score = _others(p[i], j) + eps * p[i][j]
+            rank = mp.mpf(1 + sum(a >= score for a in scores)) / (len(scores) + 1)
+            stays.append(candidates[i][j] and bool(rank > mp.mpf(alpha) + beta))
+        result.append(stays if any(stays) else candidates[i])
+    return result
 
 
 # Theory

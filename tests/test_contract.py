@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
 import ruleout as ro
-from ruleout.losses import Loss
+from ruleout.losses import Loss, Memory, Seen
 from ruleout.methods import Approach
 from ruleout.testing import APPROACH_CHECKS, LOSS_CHECKS
 
@@ -129,6 +130,45 @@ def test_the_contract_notices_changed_input(
 ) -> None:
     with pytest.raises(AssertionError, match="mine, inputs"):
         ro.testing.check_approach(registered(changes_its_input))
+
+
+def averaged(seen: Seen) -> Tensor:
+    """Every model learns from the mean of all."""
+    every = seen.logits.reshape(-1, *seen.logits.shape[-2:])
+    return every.softmax(-1).mean(0).expand_as(seen.logits)
+
+
+def naive_share(seen: Seen) -> Tensor:
+    left = seen.logits.exp() * (1 - seen.excluded)
+    return left / left.sum(-1, keepdim=True)
+
+
+def keeps_a_flag(seen: Seen) -> Tensor:
+    seen.kept["sure"] = seen.logits.amax(-1, keepdim=True) > 0
+    return seen.target
+
+
+def keeps_one_for_all(seen: Seen) -> Tensor:
+    seen.kept["last"] = seen.logits.flatten(0, -2)
+    return seen.target
+
+
+@pytest.mark.parametrize(
+    ("revise", "said"),
+    [
+        (averaged, "stacked and serial targets differ"),
+        (naive_share, "a target is not finite, logits of ±10000"),
+        (keeps_a_flag, "kept['sure'] must be [..., n or 1, *], of the dtype of the logits"),
+        (keeps_one_for_all, "kept['last'] must be"),
+    ],
+)
+def test_the_contract_catches_a_wrong_revision(revise: Callable[[Seen], Tensor], said: str) -> None:
+    proden = ro.losses.get("proden")
+    assert proden.memory is not None
+    wrong = replace(proden, name="mine", memory=Memory(proden.memory.start, revise))
+    with pytest.raises(AssertionError) as caught:
+        ro.testing.check_approach(replace(ro.approach("proden"), name="mine", source=wrong))
+    assert f"mine, memory: {said}" in str(caught.value)
 
 
 def test_a_good_loss_of_a_user_passes_and_is_an_approach(

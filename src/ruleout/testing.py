@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ruleout.labels import draw
-from ruleout.losses import Loss, get
+from ruleout.losses import Loss, Seen, get
 from ruleout.methods import Approach, approach
 
 __all__ = ["APPROACH_CHECKS", "LOSS_CHECKS", "check_approach", "check_loss"]
@@ -228,13 +228,40 @@ def inputs(row: Approach) -> None:
     raise AssertionError("excluded of the wrong width was accepted")
 
 
+def memory(row: Approach) -> None:
+    """What is remembered stays finite, is each stacked model's own, and can be kept on disk."""
+    if row.memory is None:
+        return
+    case = make(4, rows=12, lead=(3, 2))
+    sets = torch.stack([case.excluded.roll(trial, 0) for trial in range(3)])
+    for scale, dtype in product((0.1, 1e4), (torch.float32, torch.float64)):
+        logits, mask = (scale * case.logits).to(dtype), sets.unsqueeze(1).to(dtype)
+        together = _targets(row, logits, mask)
+        _expect(bool(together.isfinite().all()), f"a target is not finite, logits of ±{scale:g}")
+        for t, m in product(range(3), range(2)):
+            alone = _targets(row, logits[t, m], mask[t, 0])
+            _same(together[:, t, m], alone, "stacked and serial targets differ", 1e-5)
+
+
+def _targets(row: Approach, logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the targets after 26 epochs in which a model grows surer, ``[26, ..., n, k]``."""
+    assert row.memory is not None
+    kept, found = dict[str, Tensor](), [row.memory.start(mask).expand_as(logits)]
+    for epoch in range(1, 27):
+        found.append(row.source.revise(Seen(logits * epoch / 26, mask, found[-1], epoch, kept)))
+    for name, one in kept.items():
+        fits = one.dtype == logits.dtype and one.shape[:-2] == logits.shape[:-2]
+        _expect(fits, f"kept[{name!r}] must be [..., n or 1, *], of the dtype of the logits")
+    return torch.stack(found[1:])
+
+
 LOSS_CHECKS: tuple[Callable[[Loss], None], ...] = (
     *(shape, rows_apart, class_order, stacked_equals_serial, finite, precision, gradient, one),
 )
 
 APPROACH_CHECKS: tuple[Callable[[Approach], None], ...] = (
     *(shape, stacked_equals_serial, gradient, finite, precision, class_order),
-    *(row_order, weights, empty_rows, inputs),
+    *(row_order, weights, empty_rows, inputs, memory),
 )
 
 

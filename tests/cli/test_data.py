@@ -35,13 +35,15 @@ def rows() -> dict[str, list[str]]:
     return {line.split()[0]: line.split() for line in result.stdout.splitlines() if line.strip()}
 
 
-def test_ten_data_sets_are_listed(root: Path) -> None:
+def test_all_data_sets_are_listed(root: Path) -> None:
     table = rows()
-    assert len(table) == 1 + 10 + 1
+    assert len(table) == 1 + 10 + 6 + 1
     assert table["name"] == ["name", "rows", "features", "classes", "here", "where"]
     assert table["digits"] == ["digits", "1,797", "64", "10", "yes", "in", "scikit-learn"]
     assert table["cifar10"] == ["cifar10", "50,000", "+", "10,000", "3,072", "10", "no", "cifar10/"]
     assert table["yeast"] == ["yeast", "1,484", "8", "10", "no", "uci/"]
+    assert " ".join(table["lost"]) == "lost 1,122 108 16 no boards/, for academic use"
+    assert " ".join(table["msrcv2"][-5:]) == "use; no checksum is known"
     assert table["The"] == f"The data folder is {root}".split()
 
 
@@ -92,7 +94,13 @@ def test_one_failure_does_not_stop_the_others(root: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout == "digits: in scikit-learn\n"
     lines = result.stderr.splitlines()
-    assert len(lines) == 9
+    assert len(lines) == 9 + 3
+    lines = run(data, ["fetch", "all", "msrcv2"]).stderr.splitlines()
+    assert lines[12:] == [
+        f"ruleout: {root / 'boards' / 'MSRCv2.mat'}: the file is missing, and ruleout cannot "
+        "unpack RAR; unpack http://palm.seu.edu.cn/zhangml/files/MSRCv2.rar into the folder "
+        f"{root / 'boards'}"
+    ]
     assert lines[0] == (
         f"ruleout: {root / 'mnist' / 'train-labels-idx1-ubyte.gz'}: the file is missing and cannot "
         "be downloaded (ConnectionError: no network); save "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from cli.fitted import run
+from cli.fitted import QUICK, X, Y, run
 from pyarrow import csv
 
 import ruleout as ro
@@ -104,13 +105,107 @@ def test_a_class_that_is_none(tables: tuple[Path, Path], tmp_path: Path) -> None
     row = text[1].split(",")
     row[[name.strip('"') for name in names].index("known")] = '"zebra"'
     (tmp_path / "bad.csv").write_text("\n".join([text[0], ",".join(row), *text[2:]]))
-    told = ["--excluded", "out", "--known", "known", "--ignore", "true"]
+    told = ["--excluded", "out", "--known", "known", "--ignore", "true", "--classes", "a,b,c,d,e,f"]
     found = run("fit", tmp_path / "bad.csv", *told, "--out", tmp_path / "m")
     assert found.exit_code == 1, found.output
-    assert "zebra" in found.output
+    assert "line 2, column 'known': unknown class 'zebra'" in found.output
 
 
 @pytest.mark.parametrize("truth", [[0, 1], [0, 3, -1], [0.5, 0, 0], [-2, 0, 0]])
 def test_truth_that_is_none(truth: list[float]) -> None:
     with pytest.raises(LabelError, match="truth"):
         ro.evidence(LabelSets([[1, 0, 0]] * 3, 3), truth=truth)
+
+
+# ------------------------------------------ rows with a true class, with a set, with nothing
+
+SETS = ro.draw(Y, classes=10, law=1, seed=0)
+KNOWN, SILENT = np.arange(200) < 40, np.arange(200) >= 160
+MIXED = ["--known", "is", *QUICK]
+
+
+def mixed(path: Path, column: str = "not", more: dict[str, Any] | None = None) -> Path:
+    """Write a table: 40 rows with their class, 120 with a set, 40 with nothing."""
+    lists = SETS.to_lists() if column == "not" else [sorted({*range(10)} - {*s}) for s in SETS]
+    told = zip(lists, KNOWN | SILENT, strict=True)
+    columns = {f"p{at}": X[:, at] for at in range(64)} | {
+        column: ["" if no else "|".join(map(str, own)) for own, no in told],
+        "is": [str(one) if known else "" for one, known in zip(Y, KNOWN, strict=True)],
+    }
+    csv.write_csv(pa.table(columns | (more or {})), path)
+    return path
+
+
+@pytest.mark.parametrize("approach", ["log", "proden"])
+@pytest.mark.parametrize("column", ["not", "may"])
+def test_one_fit_learns_from_all_that_is_known(tmp_path: Path, approach: str, column: str) -> None:
+    """As from sets that leave one candidate where the class is known, and without silent rows."""
+    option = "--excluded" if column == "not" else "--candidates"
+    table, model = mixed(tmp_path / "t.csv", column), tmp_path / "m"
+    result = run("fit", table, option, column, *MIXED, "--approach", approach, "--out", model)
+    told = "10 classes; the true class of 40 is known; 40 more say nothing and are left out.\n"
+    assert f"Trained on 160 rows of 64 features, {told}" in result.stdout
+    out = np.where(KNOWN[:, None], np.eye(10)[Y] == 0, SETS.excluded)[:160]
+    settings: dict[str, Any] = {
+        "approach": approach,
+        "learning_rate": 0.1,
+        "epochs": 5,
+        "random_state": 0,
+    }
+    alone = ro.RuleOutClassifier(**settings).fit(X[:160], LabelSets(out, 10))
+    np.testing.assert_allclose(ro.load(model).predict_proba(X), alone.predict_proba(X), atol=1e-5)
+
+
+def test_what_labels_did_is_told(tmp_path: Path) -> None:
+    """They chose, and nothing is said of wrong answers or error rates, since none were given."""
+    table, told = mixed(tmp_path / "t.csv"), ["--excluded", "not", "--known", "is", "--epochs", 5]
+    result = run("fit", table, *told, "--approach", "auto", "--out", tmp_path / "m")
+    assert "by accuracy, with 40 true labels" in result.stdout
+    assert "wrong" not in result.stdout
+    usual = run("fit", table, *told, "--grid", "none", "--out", tmp_path / "usual")
+    assert usual.exit_code == 0
+    assert ro.load(tmp_path / "usual").approach == "log"
+
+
+def test_known_rows_have_one_class_left(tmp_path: Path) -> None:
+    told = [mixed(tmp_path / "t.csv"), "--excluded", "not", "--known", "is"]
+    run("fit", *told, *QUICK, "--out", tmp_path / "m")
+    result = run("resolve", tmp_path / "m", *told, "--out", tmp_path / "r.csv")
+    assert result.stdout.endswith("40 had one class left.\n")
+    found = csv.read_csv(tmp_path / "r.csv")["resolved"].to_numpy()
+    assert (found[KNOWN] == Y[KNOWN]).all()
+
+
+def test_whole_numbers_beside_empty_cells(tmp_path: Path) -> None:
+    """Other programs write them as 4.0; a class may occur among those known alone."""
+    texts = [f"{one}.0" if known else "" for one, known in zip(Y, KNOWN, strict=True)]
+    texts[0] = "12.0"
+    table = mixed(tmp_path / "t.csv", more={"is": texts})
+    found = ro.datasets.read_table(table, excluded="not", known="is")
+    assert found.classes == (*range(10), 12)
+    assert found.known is not None
+    assert found.known[:2].tolist() == ["12", str(Y[1])]
+
+
+def test_sets_that_hold_the_known_class_are_counted(tmp_path: Path) -> None:
+    every = ["|".join(map(str, own)) for own in SETS.to_lists()]
+    every[:3] = [str(one) for one in Y[:3]]
+    table = mixed(tmp_path / "t.csv", more={"not": every})
+    result = run("fit", table, "--excluded", "not", *MIXED, "--out", tmp_path / "m")
+    said = "3 of 40 rows rule out the class that they are known to have; --error-rate 3/40"
+    assert said in result.stderr
+
+
+def test_a_few_true_labels_help() -> None:
+    """A share of ``benchmarks/true_labels.py``: digits, one class each, 5 % of them known."""
+    data, gains = ro.datasets.load("digits"), []
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(data.y_train))
+        x, y = data.x_train[order], data.y_train[order]
+        sets = ro.draw(y[:1300], 10, 1, seed)
+        clf = ro.RuleOutClassifier(learning_rate=0.01, epochs=50, random_state=seed)
+        known = ro.evidence(sets, truth=np.where(np.arange(1300) < 65, y[:1300], -1))
+        scores = [clf.fit(x[:1300], said).score(x[1300:], y[1300:]) for said in (sets, known)]
+        gains.append(scores[1] - scores[0])
+    assert min(gains) > -0.01
+    assert np.mean(gains) > 0.03

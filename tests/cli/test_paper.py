@@ -150,6 +150,34 @@ def test_settings_are_other_cells(here: Path, computing: Callable[..., None]) ->
     assert tables == {"uci.csv", "uci-standardised.csv", "uci-text.csv", "uci-seed-3.csv"}
 
 
+def test_cells_under_way_have_a_folder_each(here: Path, computing: Callable[..., None]) -> None:
+    found = {}
+
+    def keeping(of: Any, *, device: str, checkpoint: Path) -> Any:
+        found[of.key] = (device, str(checkpoint))
+        checkpoint.mkdir(parents=True)
+        return record(of)
+
+    computing(keeping)
+    code, text = run(*SKIN, "--approaches", "log,exp", "--checkpoints", "kept")
+    assert code == 0, text
+    assert found == {key: ("cpu", f"kept/{key}") for key in found}
+    assert list((here / "kept").iterdir()) == []
+
+
+def test_a_grid_can_be_searched_by_halving(skin: Dataset) -> None:
+    words = [*SKIN, "--approaches", "log", "--trials", 1, "--epochs", 9, "--grid", "halving"]
+    code, text = run(*words)
+    assert code == 0, text
+    assert len(skin.y_train) == 120
+    assert "In 1 of 1 cells successive halving searched the grid" in text
+    (found,) = gather("ruleout-paper.sqlite").records
+    assert len(found.configurations) == 4
+    code, text = run(*SKIN, "--approaches", "log", "--grid", "printed")
+    assert code != 0
+    assert "the paper prints no configuration for dermatology, linear, log; search a grid" in text
+
+
 # ---------------------------------------------------------------------- failures
 
 
@@ -215,6 +243,16 @@ def test_a_dry_run_touches_nothing(here: Path, skin: Dataset) -> None:
     assert "1,332 models to train, about " in text  # 18 · 2 · (36 + 1)
     assert " on cpu with 1 worker." in text
     assert not list(here.iterdir())
+
+
+def test_a_dry_run_of_the_whole_linear_and_mlp_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """280 cells that search in five trials, 204 in one."""
+    monkeypatch.setattr(experiments, "estimate", lambda *_: 7200.0)
+    words = ["linear-mlp", "--search-trials", 1, "--workers", 2, "--dry-run"]
+    code, text = run(*words)
+    assert code == 0, text
+    assert "484 cells: 0 in the ledger, 484 to run." in text
+    assert f"{280 * 185 + 204 * 41:,} models to train, about 1 h 00 min on cpu" in text
 
 
 def test_a_dry_run_leaves_a_ledger_as_it_is(here: Path, skin: Dataset) -> None:

@@ -249,7 +249,7 @@ def spoil(folder: Path, what: str) -> dict[str, Any]:
         ("features", "", "this is a folder of images; images have no columns to choose from"),
         ("columns", "", "this is a folder of images, and columns are wanted; give a table file"),
         ("scale", "", "this is a folder of images, and arrays of another scale are wanted; give an NPZ file, scaled as the first one was"),
-        ("npz labels", "/labels.npz", "an NPZ file has no columns; use .csv, .tsv, .parquet or .jsonl"),
+        ("npz labels", "/labels.npz", "a .npz file has no columns; use .csv, .tsv, .parquet or .jsonl"),
     ],
 )  # fmt: skip
 def test_bad_folders_are_named(what: str, where: str, sentence: str, pets: Path) -> None:

@@ -14,12 +14,24 @@ if TYPE_CHECKING:
     from datasets.conftest import Serve, Tiny, TinyCifar, TinyNews
 
 
+BOARDS = {
+    "lost": ((1122, 0), 108, 16),
+    "birdsong": ((4998, 0), 38, 13),
+    "italian": ((21878, 0), 519, 90),
+    "msrcv2": ((1758, 0), 48, 23),
+    "soccer-player": ((17472, 0), 279, 171),
+    "yahoo-news": ((22991, 0), 163, 219),
+}
+
+
 def one(name: str, root: Path) -> Stock:
     return next(entry for entry in survey(root) if entry.name == name)
 
 
 def test_table_5_of_the_paper(tmp_path: Path) -> None:
     found = {entry.name: (entry.rows, entry.features, entry.classes) for entry in survey(tmp_path)}
+    boards = {name: found.pop(name) for name in BOARDS}
+    assert boards == BOARDS
     assert found == {
         "digits": ((1797, 0), 64, 10),
         "mnist": ((60000, 10000), 784, 10),

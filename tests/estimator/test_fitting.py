@@ -15,6 +15,7 @@ from torch import nn
 
 import ruleout as ro
 from ruleout.estimator import RuleOutClassifier
+from ruleout.estimator.inputs import TrainingData
 from ruleout.training import EpochEnd, Trial, fit_grid
 from ruleout.training.class_weights import class_shares
 
@@ -101,12 +102,28 @@ def test_one_row_is_enough() -> None:
     assert clf.predict(X[:1])[0] not in SETS[0]
 
 
-def test_rows_that_rule_nothing_out_say_nothing() -> None:
+@pytest.mark.parametrize("approach", ["log", "proden", "ga-before", "likelihood"])
+@pytest.mark.parametrize("read", [ro.LabelSets, ro.evidence])
+def test_rows_that_rule_nothing_out_say_nothing(approach: str, read: Any) -> None:
     mask = SETS.excluded
     mask[100:] = False
-    some = classifier(batch_size=300).fit(X, ro.LabelSets(mask, unlabelled=True))
-    without = classifier(batch_size=300).fit(X[:100], SETS[:100])
-    assert_allclose(some.predict_proba(X), without.predict_proba(X), atol=1e-4)
+    sets = ro.LabelSets(mask, unlabelled=True)
+    some = classifier(approach=approach).fit(X, sets if read is ro.LabelSets else read(sets))
+    without = classifier(approach=approach).fit(X[:100], read(SETS[:100]))
+    assert_allclose(some.predict_proba(X), without.predict_proba(X), atol=1e-5)
+
+
+def test_the_mean_that_true_labels_correct_stays_without_rows_that_say_nothing() -> None:
+    mask = SETS.excluded
+    mask[100:] = False
+    truth = np.where(np.arange(len(X)) < 40, Y, -1)
+    said = ro.evidence(ro.LabelSets(mask, unlabelled=True), truth=truth)
+    assert said.corrected
+    data = TrainingData(X, Trial(said.sets, evidence=said), np.unique(Y)).weighted(None, None)
+    assert data.trial.evidence is not None
+    assert len(data.trial.evidence) == 100
+    left = data.trial.evidence.credit.value.mean(0)
+    assert_allclose(left, said.credit.value.mean(0), atol=1e-12)
 
 
 def test_an_approach_may_be_an_object() -> None:

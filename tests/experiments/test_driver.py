@@ -7,17 +7,19 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from experiments.made import ending, failing, noting, record, same, spec
+from experiments.made import GRID, dying, ending, failing, keeping, noting, record, same, spec
 from processes import QUICK
 
-from ruleout.experiments import Ledger, Spec, drive, gather, runner, work, write_report
+from ruleout.experiments import Ledger, Spec, drive, gather, run, runner, work, write_report
 from ruleout.labels.errors import InputError
+from ruleout.training.stack import Stack
 
 NAMES = ("log", "exp", "mae", "mse", "gce", "cce")
 SPECS = [spec(name) for name in NAMES]
@@ -180,14 +182,66 @@ def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path, place: str) 
         assert ledger.claimed() == {SPECS[0].key}
         with ledger.claim(SPECS[0]) as mine:
             assert not mine
-        assert driver.pid is not None
-        os.kill(driver.pid, signal.SIGKILL)
+        driver.kill()
         driver.join(60)
         assert ledger.claimed() == set()
         with ledger.claim(SPECS[0]) as mine:
             assert mine
         assert ledger.open() == SPECS[:1]
         assert ledger.failures() == []  # a kill is no failure
+
+
+@pytest.mark.parametrize(("grid", "at"), [(GRID, 4), (GRID, 12), ("halving", 3), ("halving", 20)])
+def test_a_killed_cell_goes_on_and_gives_the_same_record(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, grid: str, at: int
+) -> None:
+    """In the search and in the refit: no epoch that was saved is trained again."""
+    of = spec("log", "digits", trials=2, epochs=9, grid=grid)
+    how: dict[str, Any] = {"checkpoints": tmp_path / "kept"}
+    killed = how | {"compute": partial(dying, at=at)}
+    driver = QUICK.Process(target=drive, args=(place, [of]), kwargs=killed)
+    driver.start()
+    epoch, epochs = Stack.run_epoch, list[int]()
+
+    def counting(self: Stack) -> None:
+        epoch(self)
+        epochs.append(self.epoch)
+
+    monkeypatch.setattr(Stack, "run_epoch", counting)
+    calm = run(of)
+    whole = len(epochs)
+    driver.join(120)
+    assert driver.exitcode == -signal.SIGKILL
+    assert os.listdir(tmp_path / "kept") == [of.key]
+    with Ledger(place) as ledger:
+        assert ledger.claimed() == set()
+    epochs.clear()
+    drive(place, [of], **how)
+    assert len(epochs) == whole - at
+    (found,) = gather(place).records
+    assert found.about["rounds" if grid == "halving" else "data"]
+    times = {name: calm.about[name] for name in ("seconds", "grid_seconds")}
+    assert same(replace(found, about={**found.about, **times}), calm)
+    assert os.listdir(tmp_path / "kept") == []
+
+
+def test_each_task_has_a_folder_until_it_is_recorded(
+    tmp_path: Path, place: str, driving: Drive
+) -> None:
+    driving(place, SPECS[:3], compute=keeping, checkpoints=tmp_path / "kept")
+    assert len(gather(place).records) == 3
+    assert os.listdir(tmp_path / "kept") == []
+
+
+def test_checkpoints_of_what_others_recorded_are_removed(tmp_path: Path, place: str) -> None:
+    """A driver can be killed between writing and removing; cells under way keep theirs."""
+    for one in SPECS[:2]:
+        (tmp_path / one.key / "search").mkdir(parents=True)
+    with Ledger(place) as ledger:
+        ledger.write(record(SPECS[0]))
+    drive(place, SPECS[:1], checkpoints=tmp_path)
+    assert not (tmp_path / SPECS[0].key).exists()
+    assert (tmp_path / SPECS[1].key).exists()
 
 
 def test_workers_share_the_tasks(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def records() -> list[Record]:
         curves={"loss": np.full((3, 6), np.nan, np.float32)},
     )
     few = record(spec("exp", "texture", trials=2, epochs=9, features="standardised"))
-    return [record(spec()), gone, few, record(spec("log", "texture", search_trials=1))]
+    return [record(spec()), gone, few, record(spec("log", "texture", search_trials=1)),
+            record(spec("log", "mnist", grid="printed"))]  # fmt: skip
 
 
 def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
@@ -44,7 +45,7 @@ def test_what_was_written_is_read_back_to_the_last_bit(tmp_path: Path) -> None:
     made = write_parquet(kept, tmp_path / "new" / "folder")
     assert sorted(file.name for file in made) == FILES
     found = read_parquet(tmp_path / "new" / "folder")
-    assert len(found) == len(kept) == 4
+    assert len(found) == len(kept) == 5
     for one, other, original in zip(found, kept, records(), strict=True):
         assert same(one, other)
         assert same(one, original)
@@ -73,7 +74,7 @@ def test_curves_can_be_left_out(tmp_path: Path) -> None:
         assert one.curves == {}
         assert np.array_equal(one.accuracy, other.accuracy, equal_nan=True)
         assert np.array_equal(one.estimates, other.estimates, equal_nan=True)
-    assert len(paper_tables(gather(tmp_path / "a"))) == 2
+    assert len(paper_tables(gather(tmp_path / "a"))) == 3
 
 
 def test_no_records_are_files_too(tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ def test_settings_reach_every_spec() -> None:
         ({"table": "uic"}, "unknown table 'uic'; did you mean 'uci'?"),
         (
             {"table": "zzz"},
-            "unknown table 'zzz'; the tables are uci, linear, deep, fixed-linear, fixed-mlp",
+            "unknown table 'zzz'; the tables are uci, linear, deep, fixed-linear, fixed-mlp, "
+            "linear-mlp",
         ),
         ({"datasets": ["yaest"]}, "the table has no data set 'yaest'; did you mean 'yeast'?"),
         ({"datasets": ["MNIST"]}, "the table has no data set 'MNIST'; it has "),
@@ -132,6 +133,36 @@ def test_names_that_a_table_does_not_have_are_refused(words: dict[str, Any], sen
     with pytest.raises(ValueError) as caught:
         plan(**({"table": "uci"} | words))
     assert str(caught.value).lower().startswith(sentence.lower())
+
+
+def test_linear_models_and_mlps_have_a_name_for_all_their_cells() -> None:
+    """Those of the tables themselves: what was run one by one counts here, and the reverse."""
+    one_by_one = [
+        spec
+        for table in CELLS
+        for spec in plan(table, precision="tf32", search_trials=0 if "linear" in table else 1)
+        if spec.dataset != "cifar10" and table != "uci"
+    ]
+    found = plan("linear-mlp", precision="tf32", search_trials=1)
+    assert {one.key for one in found[72:]} == {one.key for one in one_by_one}
+    assert [one.key for one in found[:72]] == [one.key for one in plan("uci", precision="tf32")]
+    assert len(found) == 484
+
+
+def test_of_all_tables_each_has_the_rows_and_columns_that_are_its_own() -> None:
+    found = plan("linear-mlp", datasets=["Kuzushiji", "Yeast"], approaches=["LOG", "CLPL"])
+    assert [(one.dataset, one.model, one.approach) for one in found if one.law == "released"] == [
+        ("yeast", "linear", "log"),
+        ("yeast", "linear", "clpl"),
+        ("kmnist", "linear", "log"),
+        ("kmnist", "linear", "clpl"),
+        ("kmnist", "mlp", "log"),
+    ]
+    assert len(found) == 5 + 16
+    own = plan("linear-mlp", datasets=["digits"], approaches=["log"])
+    assert len(own) == len(set(own)) == 2 + 16
+    with pytest.raises(ValueError, match="no data set 'CIFAR-10'"):
+        plan("linear-mlp", datasets=["CIFAR-10"])
 
 
 def test_data_sets_and_approaches_that_the_paper_has_nowhere_join_a_table() -> None:

@@ -25,9 +25,9 @@ from ruleout.experiments import (
     printed,
     write_report,
 )
-from ruleout.experiments.reports import COLUMNS, accuracies
+from ruleout.experiments.reports import COLUMNS, accuracies, findings
 from ruleout.labels.errors import InputError
-from ruleout.report import Curves, latex, markdown, render, text
+from ruleout.report import Curves, Listing, Note, Ranks, latex, markdown, render, text
 
 KEYS = ("table", "dataset", "model", "sizes", "group", "approach")
 FEW = ("log", "exp", "mae", "mse", "gce", "phuber", "cce", "ga-before")
@@ -105,6 +105,45 @@ def test_the_fullest_search_of_a_cell_that_has_run_is_shown() -> None:
     assert [one.spec for one in paper_tables(both)[0].records] == [whole]
     begun = Holdings((quick, whole), (record(quick),))
     assert [one.spec for one in paper_tables(begun)[0].records] == [quick]
+
+
+def cifar(name: str, **settings: Any) -> Record:
+    usual: dict[str, Any] = {"trials": 5, "epochs": 250, "average": 10, "grid": "paper"}
+    return record(spec(name, "cifar10", model="resnet32", **usual | settings))
+
+
+def test_cells_of_the_paper_stand_in_its_table_however_much_was_computed() -> None:
+    """And say what chose, in the file and beneath the table; tests need as many trials."""
+    plain = [cifar("gce"), cifar("mse", precision="tf32"), cifar("cce", search_trials=1)]
+    printed_one, halved = cifar("log", grid="printed"), cifar("mae", grid="halving", trials=1)
+    (table,) = paper_tables(held(*plain, printed_one, halved))
+    assert table.cells.name == "deep"
+    assert len(table.records) == 5
+    found = {row["approach"]: row["chosen_by"] for row in rows(accuracies(table.records))}
+    assert (found["LOG"], found["MAE"]) == ("printed", "accuracy by halving")
+    told = " ".join(text(table.cells).split())
+    assert (
+        "In 1 of 5 cells 1 of 5 trials searched the grid for all; in 1 of 5 cells the paper's "
+        "source prints the configuration; in 1 of 5 cells successive halving searched the grid; in "
+        "1 of 5 cells there are fewer trials, and no test; in 1 of 5 cells another precision was "
+        "used: see “chosen_by” in accuracy.csv." in told
+    )
+    tested = {row.label: row.cells[0].p_value is not None for row in table.cells.rows}
+    assert tested == {"LOG": False, "MAE": False, "GCE": True, "MSE": True, "CCE": True}
+    claims = {one.claim: one.counts for one in findings(table.records)}
+    assert all("cells it speaks of are missing or have fewer trials" in n for n in claims.values())
+    assert "5 or 1 trials" in page(held(*plain, halved)).sections[0].text
+
+
+def test_a_fuller_record_keeps_its_place_and_the_other_gets_a_table_of_its_own() -> None:
+    full, less = cifar("log"), cifar("log", grid="halving", precision="bf16")
+    least = cifar("log", grid="printed", trials=3)
+    tables = paper_tables(held(least, less, full, cifar("mae", grid="halving", trials=1)))
+    assert [table.cells.name for table in tables] == ["deep", "deep-trials-3", "deep-bf16"]
+    assert [one.spec.approach for one in tables[0].records] == ["log", "mae"]
+    assert [table.records[0].spec for table in tables] == [full.spec, least.spec, less.spec]
+    (begun,) = paper_tables(Holdings((full.spec, less.spec), (less,)))
+    assert [one.spec for one in begun.records] == [less.spec]
 
 
 def test_accuracy_csv_lists_choices_that_differ_and_leaves_out_what_is_unknown() -> None:
@@ -227,14 +266,68 @@ def test_without_matplotlib_figures_are_one_sentence(
     )
 
 
+# ---------------------------------------------------------------------- across data sets
+
+
+def whole(columns: int, **settings: Any) -> list[Record]:
+    """LOG ahead of MAE, MAE ahead of GA, in every column."""
+    steps = {"log": 0.8, "mae": 0.6, "ga-before": 0.4}
+    return [
+        record(spec(name, law=f"fixed:{s}", **settings), np.full(3, level + 0.01 * s))
+        for s in range(1, columns + 1)
+        for name, level in steps.items()
+    ]
+
+
+def test_approaches_are_ranked_over_all_columns_in_which_all_were_run(tmp_path: Path) -> None:
+    records = [*whole(8), record(spec("cce")), record(spec("log", "texture"))]
+    made = write_report(held(*records), tmp_path, ["png", "pdf"])
+    assert {"ranks-own-grid-trials-3-epochs-6-average-2.png"} < names(made, tmp_path)
+    section = next(one for one in page(held(*records)).sections if "across" in one.title)
+    ranks, told = section.parts
+    assert isinstance(ranks, Ranks)
+    assert isinstance(told, Listing)
+    assert list(ranks.names) == ["LOG", "MAE", "GA (before)"]
+    assert list(ranks.ranks) == [1, 2, 3]
+    assert told.rows == {
+        "Approaches": "3",
+        "Columns": "8: Yeast 8",
+        "Friedman": "χ² = 16.00, F(2, 14) = inf, p <0.001",
+        "Pairs told apart": "3 of 3",
+        "Left out, not run in all": "CCE",
+    }
+    assert "Nemenyi" in section.text
+
+
+def test_too_few_columns_to_rank_are_told_and_not_drawn(tmp_path: Path) -> None:
+    few = held(*whole(4))
+    section = next(one for one in page(few).sections if "across" in one.title)
+    assert [part.text.partition(": ")[2] for part in section.parts if isinstance(part, Note)] == [
+        "4 data sets have a score of all 3 approaches; average ranks need 5 data sets and two "
+        "approaches."
+    ]
+    assert write_report(few, tmp_path, ["png"]) == []
+    section = next(one for one in page(held(*whole(5))).sections if "across" in one.title)
+    told = next(dict(part.rows) for part in section.parts if isinstance(part, Listing))
+    assert told["Pairs told apart"] == "0 of 3: with 3 approaches it takes 7 columns"
+
+
+def test_settings_are_ranked_apart() -> None:
+    both = held(*whole(6), *whole(7, features="standardised"))
+    section = next(one for one in page(both).sections if "across" in one.title)
+    facts = [part.rows["Columns"] for part in section.parts
+             if isinstance(part, Listing) and isinstance(part.rows, dict)]  # fmt: skip
+    assert facts == ["6: Yeast 6", "7: Yeast 7"]
+
+
 # ---------------------------------------------------------------------- the page
 
 
 def test_the_page_has_a_section_for_each_table() -> None:
     both = held(*some(), *some(features="standardised"), record(spec(dataset="digits")))
     made = page(both)
-    assert len(made.sections) == 4  # and one for the figures
-    assert len({one.title for one in made.sections}) == 4
+    assert len(made.sections) == 5  # and one for the ranks, one for the figures
+    assert len({one.title for one in made.sections}) == 5
     text = render(made)
     for section in made.sections:
         assert section.title in text

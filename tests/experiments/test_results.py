@@ -254,7 +254,7 @@ def test_cells_that_were_not_run_are_there_with_a_note() -> None:
     assert cell(table, "mae", "Yeast").note == "failed 4 times: ValueError: no | good"
     assert cell(table, "mse", "Yeast").note == "failed 1 time: KeyError: 'b'"
     assert cell(table, "log", "Texture").note == "not run yet"
-    assert cell(table, "exp", "Texture").note == "not asked for"
+    assert cell(table, "exp", "Texture").note == "not run"
     assert cell(table, "exp", "Yeast").paper_mean == pytest.approx(0.5494)
     assert table.records == list(given.records)
 

@@ -6,18 +6,21 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from experiments.made import spec
+from experiments.made import same, spec
 from torch import Tensor
 
 import ruleout as ro
-from ruleout.experiments import Record, Spec, run, runner
+from ruleout.experiments import Ledger, Record, Spec, estimate, run, runner
+from ruleout.experiments.specs import NAMES
 from ruleout.models import build
 from ruleout.selection import split
+from ruleout.training import configurations
 from ruleout.training.batches import order
 
 ROWS = 250
@@ -241,6 +244,52 @@ def test_a_grid_searched_in_one_trial_is_what_plain_loops_give() -> None:
     assert found.estimate == pytest.approx(max(one[0]))
 
 
+def test_a_printed_configuration_is_trained_and_nothing_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(NAMES["configurations"], "digits", {"linear": {"log": [0.05, 1e-4]}})
+    of = spec("log", **QUICK | {"grid": "printed"})
+    one = json.dumps({"learning_rate": [0.05], "weight_decay": [1e-4]})
+    found, searched = run(of), run(spec("log", **QUICK | {"grid": one}))
+    assert np.array_equal(found.accuracy, searched.accuracy)
+    assert found.configuration == {"learning_rate": 0.05, "weight_decay": 1e-4}
+    assert found.estimates.shape == found.errors.shape == found.tests.shape == (0, 1)
+    assert math.isnan(found.estimate)
+    assert math.isnan(found.oracle[0])
+    assert found.about["models"] == 0
+    with Ledger(":memory:") as ledger:
+        ledger.write(found)
+        (kept,) = ledger.records()
+    assert same(kept, found)
+
+
+def test_halving_goes_on_with_the_best_third_of_each_round() -> None:
+    """36 configurations, then 12, then 4; the last round is a search of these."""
+    of = spec("log", **QUICK | {"grid": "halving", "epochs": 18, "search_trials": 1})
+    found = run(of)
+    first, second = found.about["rounds"]
+    assert (first["epochs"], second["epochs"]) == (2, 6)
+    assert first["configurations"] == configurations("paper")
+    for before, after in ((first, second["configurations"]), (second, found.configurations)):
+        order = np.argsort(-np.array(before["scores"]), kind="stable")
+        best = sorted(order[: len(order) // 3])
+        assert after == [before["configurations"][place] for place in best]
+    assert len(found.configurations) == 4
+    assert found.about["models"] == 36 + 12 + 4
+    again = run(replace(of, grid=json.dumps(found.configurations)))
+    assert np.array_equal(found.estimates, again.estimates)
+    assert np.array_equal(found.accuracy, again.accuracy)
+    json.dumps(dict(found.about), allow_nan=False)
+
+
+def test_seconds_of_killed_processes_count(tmp_path: Path) -> None:
+    for name in ("search", "refit"):
+        (tmp_path / f"{name}.seconds").write_text("1000.0")
+    found = run(spec("log", **QUICK), checkpoint=tmp_path)
+    assert 2000 < found.seconds < 3000
+    assert 1000 < found.about["grid_seconds"] < 2000
+
+
 def test_the_refit_learns_from_all_rows_or_from_those_that_did_not_choose() -> None:
     """The same choice: only the rows of the last training differ, and with them the curves."""
     one = {**QUICK, "grid": '{"learning_rate": [0.05]}'}
@@ -306,3 +355,32 @@ def test_progress_is_told() -> None:
     run(spec("log", **QUICK), progress=lambda done, every: told.append((done, every)))
     assert told[-1] == (5, 5)
     assert told == sorted(told)
+
+
+def test_the_time_of_a_cell_is_that_of_the_trials_that_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing was timed before: steps are, of one trial where one searches."""
+    timed: list[int] = []
+
+    def stand_in(_: Any, trials: list[Any], **__: Any) -> float:
+        timed.append(len(trials))
+        return 4.0 * len(trials)  # a second for each model of the grid
+
+    monkeypatch.setattr(runner, "estimate_seconds", stand_in)
+    with Ledger(":memory:") as ledger:
+        every, one = (estimate(ledger, [spec("log", **QUICK, search_trials=n)]) for n in (0, 1))
+    assert timed == [2, 1]
+    assert [every, one] == pytest.approx([1.25 * 8, 1.25 * 4])
+
+
+@pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 13), ("printed", 1)])
+def test_the_time_of_a_cell_is_that_of_its_grid(
+    monkeypatch: pytest.MonkeyPatch, grid: str, models: int
+) -> None:
+    """Whatever is searched, the steps of the whole grid are timed and the models counted."""
+    monkeypatch.setitem(NAMES["configurations"], "digits", {"linear": {"log": [0.05, 1e-4]}})
+    monkeypatch.setattr(runner, "estimate_seconds", lambda *_, **__: 37.0)
+    with Ledger(":memory:") as ledger:
+        seconds = estimate(ledger, [spec("log", **QUICK | {"grid": grid, "trials": 1})])
+    assert seconds == pytest.approx(1.25 * models)

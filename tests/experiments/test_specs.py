@@ -100,6 +100,14 @@ def test_unknown_names_are_refused() -> None:
             {"epochs": 5, "average": 10},
             "the last 10 of 5 epochs cannot be averaged; give at least as many epochs",
         ),
+        (
+            {"grid": "printed"},
+            "the paper prints no configuration for yeast, linear, log; search a grid",
+        ),
+        (
+            {"grid": "printed", "search_trials": 1},
+            "a printed configuration is not searched; leave search_trials out",
+        ),
         ({"average": 0}, "the last 0 of 6 epochs cannot be averaged; give at least as many epochs"),
     ],
 )
@@ -125,3 +133,29 @@ def test_a_spec_runs_the_form_of_its_protocol() -> None:
     assert spec("log", protocol="text").runs == "log-text"
     assert spec("log").values == json.loads(spec().grid)
     assert spec("log", grid="paper").values == "paper"
+
+
+@pytest.mark.parametrize(
+    ("model", "approach", "rate", "decay"),
+    [
+        ("resnet32", "exp", 1e-3, 1e-3),
+        ("resnet32", "log", 1e-2, 1e-6),
+        ("densenet22", "exp", 1e-3, 1e-5),
+        ("densenet22", "log", 1e-2, 1e-5),
+    ],
+)
+def test_a_printed_configuration_is_that_of_the_papers_source(
+    model: str, approach: str, rate: float, decay: float
+) -> None:
+    one = Spec(dataset="cifar10", model=model, approach=approach, grid="printed")
+    assert one.values == [{"learning_rate": rate, "weight_decay": decay}]
+    assert one.searching == 0
+
+
+def test_cells_compare_however_much_was_computed() -> None:
+    usual = Spec(dataset="cifar10", model="resnet32", approach="log")
+    less = {"grid": "halving", "trials": 1, "precision": "bf16", "search_trials": 1}
+    same = {n for n, v in (OTHER | less).items() if replace(usual, **{n: v}).comparable
+            == usual.comparable}  # fmt: skip
+    assert same == {"dataset", "model", "approach", *less}
+    assert replace(usual, grid=OTHER["grid"]).comparable != usual.comparable

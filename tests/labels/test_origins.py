@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from ruleout.labels import LabelError, LabelSets, draw
 from ruleout.labels.origins import (
@@ -145,6 +146,25 @@ def test_intervals_hold_the_truth_with_a_rate_from_thirty_gold_questions(accurac
         found = evidence(sets, (wrong, 30)).judge(predicted)
         held += found is not None and found.low <= accuracy <= found.high
     assert held >= 0.92 * 150
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.85])
+@pytest.mark.parametrize("error", [0.05, 0.1])
+def test_how_often_a_rate_from_gold_questions_leaves_the_truth_inside(
+    accuracy: float, error: float
+) -> None:
+    """Exactly: all counts of wrong gold answers, and of sets that leave the prediction possible."""
+    k, n, s, asked, held = 6, 60, 3, 30, 0.0
+    stays = accuracy * (1 - error) + (1 - accuracy) * (1 - (s - error) / (k - 1))
+    both = ((asked, error), (n, stays))
+    golds, counts = (np.asarray(binom.pmf(range(m + 1), m, p)) for m, p in both)
+    for wrong, count in product(range(asked + 1), range(n + 1)):
+        if (chance := golds[wrong] * counts[count]) > 1e-5:
+            out = np.tile([False] * 3 + [True] * 3, (n, 1))
+            out[count:] = ~out[count:]
+            found = evidence(LabelSets(out, k), (wrong, asked)).judge(np.zeros(n, int))
+            held += chance * (found is not None and found.low <= accuracy <= found.high)
+    assert 0.94 < held < 0.975
 
 
 def test_with_gold_questions_the_interval_is_a_profile_over_the_rate() -> None:

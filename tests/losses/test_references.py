@@ -52,6 +52,10 @@ PER_EXAMPLE: dict[str, Callable[[Row, Sequence[bool]], Any]] = {
     "exp-text": partial(ref.exp, text=True),
     "clpl": ref.clpl,
     "likelihood": ref.likelihood,
+    "cc": ref.cc,
+    "lws": ref.lws,
+    **dict.fromkeys(("proden", "rc", "cavl", "pop", "crosel"), ref.targeted),
+    **{f"conformal-{name}": ref.targeted for name in ("proden", "pop", "crosel")},
     **{name: partial(estimate, name) for name in ("mae", "mse", "gce", "phuber", "cce")},
 }
 
@@ -62,6 +66,12 @@ PER_CLASS: dict[str, Callable[[Row, int], Any]] = {
     "ova": ref.ova,
     "ova-ramp": partial(ref.ova, binary_name="ramp"),
     "forward": ref.forward,
+    "scl-nl": ref.scl_nl,
+    "scl-exp": ref.scl_exp,
+    "l-uw": ref.l_uw,
+    "l-w": ref.l_w,
+    "op": ref.op,
+    "op-w": ref.op_w,
 }
 
 
@@ -184,6 +194,8 @@ def reference(name: str, F: Any, E: Any, prior: Any = None, weight: Any = None) 
     if name in PER_EXAMPLE:
         return ref.mean_over_rows(PER_EXAMPLE[name], F, E, weight)
     base = name.removesuffix("-before").removesuffix("-after")
+    if base == "scarce":
+        return ref.scarce(F, E, weight=weight)
     if base.partition("-")[0] in ("free", "nn", "ga"):
         return rule_reference(base, F, E, prior, weight)
     return ref.mean_over_pairs(PER_CLASS[base], F, E, weight)
@@ -215,6 +227,42 @@ def test_approach_per_batch(name: str, extra: str) -> None:
         # relative to the result, or at ±1e4 to the signed terms that it is made of
         terms = float(logits.abs().max()) * k * n if logits.abs().max() > 1e3 else 1.0
         assert abs(float(found) - float(expected)) <= CLOSE * max(1.0, terms, abs(float(expected)))
+
+
+@pytest.mark.parametrize("extra", ["plain", "both"])
+@pytest.mark.parametrize("split", ["ordinary", "excluded"])
+@pytest.mark.parametrize("rule", ["free", "nn", "ga"])
+def test_rules_with_a_transition_matrix(rule: str, split: str, extra: str) -> None:
+    rng = np.random.default_rng(23)
+    by = "" if split == "ordinary" or rule == "free" else "-by-excluded"
+    for logits, excluded in BATCHES[1:10]:
+        n, k = logits.shape
+        q = rng.dirichlet(np.ones(k), k) * (1 - 0.9 * np.eye(k)) + 0.05 * np.roll(np.eye(k), 1, 1)
+        q /= q.sum(1, keepdims=True)
+        prior = rng.dirichlet(np.ones(k)) if extra == "both" else None
+        weight = rng.random(n) + 0.1 if extra == "both" else None
+        row = ro.approach(f"{rule}{by}-after", transition=q)
+        found = row.batch_loss(logits, excluded, prior=prior, weight=weight)
+        own = None if prior is None else prior.tolist()
+        each = None if weight is None else weight.tolist()
+        expected = ref.corrected_with_transition(
+            logits.tolist(), excluded.tolist(), q.tolist(), rule, split, own, each
+        )
+        large = float(np.abs(np.linalg.inv(q)).max() * logits.abs().max()) * n * k
+        assert abs(float(found) - float(expected)) <= CLOSE * max(1.0, large)
+
+
+def test_scarce_with_class_shares() -> None:
+    logits, excluded = BATCHES[2]
+    shares = [0.1, 0.3, 0.2, 0.25, 0.15]
+    found = ro.approach("scarce-after", class_prior=shares).batch_loss(logits, excluded)
+    agree(found, ref.scarce(logits.tolist(), excluded.tolist(), shares))
+
+
+def test_a_transition_matrix_without_an_inverse_is_refused() -> None:
+    logits, excluded = BATCHES[2]
+    with pytest.raises(ValueError, match="no inverse"):
+        ro.approach("nn-after", transition=np.full((5, 5), 0.2)).batch_loss(logits, excluded)
 
 
 def test_float32_stays_close_to_float64() -> None:

@@ -71,7 +71,7 @@ def test_unknown_names_suggest_the_nearest() -> None:
         ro.approach("gce", p=1)
     with pytest.raises(ValueError, match="loss 'log' has no option 'q'; it has no options"):
         ro.approach("log", q=1)
-    with pytest.raises(ValueError, match="approach 'ga-before' has no options"):
+    with pytest.raises(ValueError, match="loss 'ga' has no option 'q'"):
         ro.approach("ga-before", q=1)
 
 

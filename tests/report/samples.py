@@ -13,6 +13,7 @@ from ruleout.report import (
     Matrix,
     Note,
     Part,
+    Ranks,
     Reliability,
     Report,
     Score,
@@ -130,6 +131,19 @@ def pairs(classes: int = 10) -> Matrix:
     return Matrix("Ruled out against predicted", names, names, counts, diagonal=diagonal)
 
 
+def ranks() -> Ranks:
+    named = [f"{label} ({family})" for _, label, family, *_ in ROWS]
+    groups = [(0, 5), (3, 9), (7, 17), (10, 17)]
+    return Ranks(
+        "Average ranks",
+        named,
+        np.linspace(1.4, 17.2, len(ROWS)),
+        families=[family for _, _, family, *_ in ROWS],
+        groups=groups,
+        p_values=[None, *np.linspace(0.9, 1e-5, len(ROWS) - 1)],
+    )
+
+
 def cells(columns: int = 4, epochs: int = 250) -> CellTable:
     """Make a table in the paper's shape; the seventh row failed on the second data set."""
     random = np.random.default_rng(4)
@@ -228,7 +242,7 @@ def realistic() -> Report:
     grid = Listing("Grid", {"learning rate": "1e-05, 1e-04, 1e-03", "weight decay": "1e-05, 1e-03"})
     sections = [
         Section("Scores", [scores()], "Mean test accuracy, each with its chosen configuration."),
-        Section("Learning", [curves()]),
+        Section("Learning", [curves(), ranks()]),
         Section("Labels and predictions", [sizes(), calibration(), pairs()]),
         Section(
             "How it was run",
@@ -258,6 +272,7 @@ def hostile() -> Report:
         Histogram(bad[0], [1, 2], expected=[1, 2], x_label=bad[0], y_label=bad[4], note=bad[0]),
         Reliability(bad[0], [0.5], [0.5], [3], note=bad[0]),
         Matrix(bad[0], bad, bad, counts, row_label=bad[0], column_label=bad[8], diagonal=bad[0]),
+        Ranks(bad[0], bad, range(len(bad)), families=bad, groups=[(0, 9)], note=bad[0]),
         Listing(bad[0], [(name, name) for name in bad], note=bad[0]),
         hostile_cells(),
         *(Note(name, "warning") for name in bad),

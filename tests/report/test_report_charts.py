@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report.markup import Page, pictures, read, svgs
-from report.samples import calibration, curves, pairs, sizes
+from report.samples import calibration, curves, pairs, ranks, sizes
 
 from ruleout.labels.errors import InputError
 from ruleout.report import (
@@ -21,6 +21,7 @@ from ruleout.report import (
     Line,
     Matrix,
     Part,
+    Ranks,
     Reliability,
     Report,
     Score,
@@ -30,7 +31,7 @@ from ruleout.report import (
     TableRow,
     render,
 )
-from ruleout.report.charts import _FAR, heat, thinned
+from ruleout.report.charts import _FAR, heat, lanes, thinned
 from ruleout.report.number_format import labels
 from ruleout.report.svg import reach, spread, ticks
 
@@ -70,6 +71,7 @@ def test_no_number_breaks_a_chart(rows: list[tuple[float, float, float, float]],
         Reliability("", a, b, c, error=d),
         Matrix("", a, "xyzw", rows),
         ScoreTable("", [Score("", *row[:2], p_value=row[2], seconds=row[3]) for row in rows]),
+        Ranks("", ["approach"] * len(rows), a, p_values=b),
     ]
     line = Line("line", a, b, c, d)
     cells = [
@@ -87,6 +89,7 @@ def test_no_number_breaks_a_chart(rows: list[tuple[float, float, float, float]],
         Histogram("", []),
         Reliability("", [], [], []),
         Matrix("", [], [], []),
+        Ranks("", [], []),
         Matrix("", "ab", "ab", np.zeros((2, 2))),
     ],
 )
@@ -266,6 +269,37 @@ def test_the_runs_of_a_large_map_cover_every_cell_once() -> None:
     filled = np.argwhere(np.asarray(pairs(30).counts) > 0)
     assert len(cells) == len(set(cells))
     assert set(cells) == {(int(y), int(x)) for y, x in filled}
+
+
+def test_every_approach_has_a_dot_where_its_rank_is() -> None:
+    chart = picture(ranks())
+    places = [float(dot.attributes["cx"].rstrip("%")) for dot in chart.all("circle")]
+    assert len(places) == 18
+    steps = np.diff(places)
+    assert steps.min() == pytest.approx(steps.max(), abs=0.02)  # the ranks are evenly apart
+    assert chart.all("title")[1].text == "LOG (upper-bound): average rank 1.40"
+    assert "<td>PC (before-shuffle)</td><td>10.69</td><td>0.394</td>" in show(ranks())
+
+
+def test_a_bar_reaches_from_the_first_of_its_group_to_the_last() -> None:
+    part = Ranks("", "abcd", [1, 2, 3, 4], groups=[(0, 1), (1, 3)])
+    heights = [float(dot.attributes["cy"]) for dot in picture(part).all("circle")]
+    (bars,) = picture(part).all("path", "joined")
+    ends = [float(one) for one in re.findall(r"M\d+ (\d+)V(\d+)", bars.attributes["d"])[1]]
+    assert heights[0] < ends[0] < heights[1] < heights[3] < ends[1]
+    assert not picture(Ranks("", "ab", [1, 2])).all("path", "joined")[0].attributes["d"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
+def test_bars_of_one_lane_never_touch(bars: list[tuple[int, int]]) -> None:
+    groups = sorted((first, first + more) for first, more in bars)
+    for one, other in pairwise(sorted(lanes(groups), key=lambda bar: (bar[2], bar[0]))):
+        assert one[2] != other[2] or one[1] < other[0]
+
+
+def test_ranks_must_fit_the_names() -> None:
+    with pytest.raises(InputError, match="ranks: names has 2, ranks has 1 entries"):
+        Ranks("", "ab", [1])
 
 
 def test_counts_must_fit_the_names() -> None:

@@ -263,3 +263,17 @@ def test_rates_are_learned_from_on_a_gpu(
     cpu, gpu = both(x, trials, approach=approach, model=model, watch=watch)
     assert difference(cpu, gpu) < 1e-9
     assert np.allclose(cpu.history["all/accuracy"], gpu.history["all/accuracy"])
+
+
+@pytest.mark.parametrize("approach", [name for name in approaches() if ro.approach(name).memory])
+def test_what_is_remembered_is_the_same_on_a_gpu(data: Any, approach: str) -> None:
+    """Steps that are captured write to and read from the targets; shorter trials fill up."""
+    x, _, sets = data
+    trials = [Trial(sets[:45], rows=np.arange(45)), Trial(sets[45:], rows=np.arange(45, 70))]
+    cpu, gpu = both(x, trials, approach=approach, model="mlp", epochs=23)
+    assert difference(cpu, gpu) < 1e-5
+    cpu, gpu = both(x, trials, approach=approach, epochs=23)
+    assert difference(cpu, gpu) < 1e-6
+    assert all(
+        torch.allclose(gpu.state.memory[n], v, atol=1e-5) for n, v in cpu.state.memory.items()
+    )

@@ -28,7 +28,7 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
     """
     from ruleout.datasets.data_checks import Inspection
 
-    source.need_sets()
+    source = source.need_sets()
     rows, seen = 0, None
     for table in source.batches(featureless=True):
         assert table.sets is not None  # asked for above

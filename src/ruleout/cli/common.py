@@ -114,12 +114,13 @@ def tell(notes: Sequence[str]) -> None:
 def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
     from ruleout.datasets import inspect
-    from ruleout.estimator.inputs import per_row
+    from ruleout.estimator.inputs import may_err, per_row
     from ruleout.labels import Evidence, LabelSets
 
-    if isinstance(target, Evidence) and target.corrected:
-        return corrected(target)
-    rows, mistakes = table.raw or table, isinstance(target, Evidence)
+    said = target if isinstance(target, Evidence) else None
+    if said is not None and said.corrected:
+        return corrected(said)
+    rows, mistakes = table.raw or table, may_err(said)
     sets = per_row(target, len(table))[0] if table.raw is None else rows.sets
     if not isinstance(sets, LabelSets):
         return None
@@ -319,7 +320,19 @@ class Source:
         options.Column, "The column of what was ruled out: class names separated by |, or lists."
     ] = None
     candidates: Annotated[
-        options.Column, "Instead of --excluded: the column of what each row may still be."
+        options.Column,
+        "Instead of --excluded: the column of what each row may still be. By default "
+        "partial_target in a .mat file.",
+    ] = None
+    votes: Annotated[
+        options.Names,
+        "Instead of both: a column for each class, or in .npz and .mat an array, of 1 (may be this "
+        "class), -1 (is not) and 0 (unknown).",
+    ] = None
+    answer: Annotated[
+        options.Column,
+        "The column of what was answered about --candidates: accept, reject (which rules them out) "
+        "or ignore. Then features come from --features, --text or --features-from alone.",
     ] = None
     error_rate: Annotated[
         str | None,
@@ -340,8 +353,9 @@ class Source:
     label: Annotated[options.Column, "The column of the true labels."] = None
     known: Annotated[
         options.Column,
-        "The column of the true class of some rows, else empty. They teach it, and from 30 on, "
-        "drawn at random, they correct the choice and the accuracy, however sets came about.",
+        "The column of the true class of some rows, else empty. They teach it, and need no set. "
+        "From 30 on, drawn at random, they correct the choice and the accuracy, however sets came "
+        "about.",
     ] = None
     features: Annotated[
         options.Names, "Exactly these columns are features. By default all that hold numbers."
@@ -375,7 +389,7 @@ class Source:
         "shows it.",
     ] = None
     size: Annotated[str | None, "HxW", "Resize images to this height and width."] = None
-    unlabelled: Annotated[bool, "Accept rows that rule nothing out."] = False
+    unlabelled: Annotated[bool, "Accept rows that rule nothing out, as with --known."] = False
     skip_bad_rows: Annotated[
         bool, None, "Leave out rows that cannot be used, and say how many and why."
     ] = False
@@ -392,13 +406,17 @@ class Source:
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse options that belong to the other kind of data."""
+        """Find a board by its name, and refuse options that belong to the other kind of data."""
+        if not self.data.suffix and len(self.data.parts) == 1 and not self.data.exists():
+            from ruleout.datasets.registry import board_file
+
+            object.__setattr__(self, "data", board_file(str(self.data)) or self.data)
         kind, wrong = "labelling projects", ["how"]
         if self.project:
             kind = "tables and image folders"
-            kept = (*options.SETS, "label", "features", "ignore", "features_from", "text", "size")
+            kept = ("label", "features", "ignore", "features_from", "text", "size")
             wrong = [name for name in options.LEARNING if name not in kept]
-        elif not (self.excluded or self.candidates):
+        elif not (self.sets or self.is_board):
             kind = "what was ruled out, or for labelling projects"
             wrong = [*options.ANSWERS, "how"]
         for name in wrong:
@@ -433,10 +451,26 @@ class Source:
         return decorate
 
     @property
+    def sets(self) -> bool:
+        """Whether an option says where sets are."""
+        return bool(self.excluded or self.candidates or self.votes)
+
+    @property
+    def is_board(self) -> bool:
+        """Whether it is a .mat file, which says itself what the candidates are."""
+        return self.data.suffix.lower() == ".mat"
+
+    def with_board(self) -> Source:
+        """Return it with the candidates of a .mat file, where no option says where sets are."""
+        from ruleout.datasets.tables import BOARD
+
+        return replace(self, candidates=BOARD) if self.is_board and not self.sets else self
+
+    @property
     def project(self) -> bool:
         """Whether it is a project; whoever names a column means a folder of images."""
         found = (self.data.expanduser() / "project.json").is_file()
-        return found and not (self.excluded or self.candidates or self.label)
+        return found and not (self.sets or self.label)
 
     @property
     def row_name(self) -> str:
@@ -450,25 +484,27 @@ class Source:
             return self
         if not place.exists():
             raise ValueError(f"{self.data}: there is no such file or folder; check the path")
-        unnamed = not (self.excluded or self.candidates or self.label or self.labels_file)
+        unnamed = not (self.sets or self.label or self.labels_file)
         if unnamed and any(place.glob("*/*")) and not (place / "labels.csv").exists():
             return replace(self, label="folder")
         say = "give one; only a labelling project and class folders of images need none"
-        if self.label and (self.excluded or self.candidates):
+        if self.label and self.sets:
             say = "give one of them alone: learn from what was ruled out, or from true labels"
         raise typer.BadParameter(say, param_hint=options)
 
-    def need_sets(self) -> None:
-        """Raise where no column says what was ruled out."""
-        if not (self.excluded or self.candidates or self.project):
+    def need_sets(self) -> Source:
+        """Raise where neither a column nor the file says what was ruled out."""
+        if not (self.sets or self.is_board or self.project):
             problem = "name the column of what was ruled out, or of candidates"
             raise typer.BadParameter(problem, param_hint="--excluded")
+        return self.with_board()
 
     @property
     def asked(self) -> dict[str, Any]:
         """What the options ask of ``read_table``."""
         told = {name: getattr(self, name) for name in options.LEARNING}
-        return told | self._columns | {"classes": parse_classes(self.classes)}
+        told |= {"classes": parse_classes(self.classes), "votes": parse_names(self.votes or ())}
+        return told | self._columns
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -544,7 +580,7 @@ class Source:
             told["features"] = names.tolist()
         if not self.project:
             classes = clf.classes_.tolist()
-            named = self.excluded or self.candidates or self.label
+            named = self.sets or self.label
             whole = self.error_rate or self.known  # such rows are judged together
             wide = None if whole else len(classes)
             told |= {"wide": wide, "classes": classes if named else None}

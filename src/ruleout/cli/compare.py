@@ -64,7 +64,7 @@ def compare(
     Each trial keeps part of the rows back to judge: by what was ruled out there, or by true labels
     where --label names them; these are used only to report.
     """
-    source.need_sets()
+    source = source.need_sets()
     table = source.training_table()
     common.check_folder(out)  # before hours of training
     named = common.parse_names(approaches) if approaches else None
@@ -118,7 +118,9 @@ def _run(table: Table, judge: Any, told: dict[str, Any]) -> Comparison:
     if labels is not None:
         if judge == "folds":
             raise typer.BadParameter("--judge folds needs no true labels; leave out --label")
-        train, test = split(len(x), judge or SHARE, seed=told["seed"], groups=together(x, groups))
+        train, test = split(
+            x.shape[0], judge or SHARE, seed=told["seed"], groups=together(x, groups)
+        )
         told["test"] = (x[test], labels[test])
         x, rows = x[train], replace(rows.part(train), rows=None)
     about = common.assumed(table.evidence or table.sets, table)

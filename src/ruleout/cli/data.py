@@ -35,7 +35,11 @@ def show() -> None:
 @data.command()
 def fetch(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME", help="Data sets of 'ruleout data list', or all.")
+        list[str],
+        typer.Argument(
+            metavar="NAME",
+            help="Data sets of 'ruleout data list', or all that need no unpacking by hand.",
+        ),
     ],
 ) -> None:
     """Download absent files of data sets, and check the content of all.
@@ -46,12 +50,14 @@ def fetch(
     from ruleout.datasets import names as every
     from ruleout.datasets.registry import find
 
+    asked, failed = [name for name in names if name != "all"], False
     with friendly():  # before anything is downloaded
-        for name in names:
-            if name != "all":
-                find(name)
-    failed = False
-    for name in dict.fromkeys(every() if "all" in names else names):
+        for name in asked:
+            find(name)
+    if "all" in names:
+        easy = (name for name in every() if not any(one.by_hand for one in find(name).files))
+        asked = [*easy, *asked]
+    for name in dict.fromkeys(asked):
         try:
             with friendly():
                 one = get(name)

@@ -39,8 +39,9 @@ def evaluate(
     rejects that, none is printed. Of a labelling project every yes and no counts, and beside them
     the items whose class is known.
     """
-    known = source.label or source.excluded or source.candidates
-    source = source.need_column("--label, --excluded or --candidates", given=bool(known))
+    source = source if source.label else source.with_board()
+    known = bool(source.label or source.sets)
+    source = source.need_column("--label, --excluded or --candidates", given=known)
     clf, tables, items = source.with_model(model, device)
     found = _judged(clf, tables) if items is None else _judged_items(clf, items, source.data)
     names = clf.classes_.tolist()
@@ -52,7 +53,7 @@ def evaluate(
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
     from ruleout.datasets.data_checks import Inspection
-    from ruleout.estimator.inputs import positions
+    from ruleout.estimator.inputs import may_err, positions
     from ruleout.estimator.scorers import LabelScores, SetScores
 
     scores: dict[str, Any] = {}
@@ -80,7 +81,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         if known is not None and known.corrected:
             verdict = corrected(known)
         else:
-            verdict = findings.assumption(mistakes=known is not None)
+            verdict = findings.assumption(mistakes=may_err(known))
         equal = next((one for one in findings if one.name == "equal rows"), None)
         if table.raw is None and equal is not None and equal.numbers["rows"]:
             say = "count each as a row: where they speak of one thing, the intervals are too narrow"

@@ -25,7 +25,7 @@ def fit(
     approach: Annotated[
         str | None,
         "How to learn from what was ruled out. By default log, or likelihood where some of it may "
-        "be wrong.",
+        "be wrong. auto: a few are tried, chosen by what holds for these sets.",
     ] = None,
     model: Annotated[str, "linear, mlp, or for images resnet32, densenet22, resnet34."] = "linear",
     hidden: Annotated[str | None, "A,B,…", "Widths of an mlp's hidden layers: 300,100."] = None,
@@ -57,10 +57,15 @@ def fit(
     Then the model is trained on all rows. With --label it learns from true labels. A labelling
     project brings its answers with it.
     """
-    sets = source.excluded or source.candidates
-    given = (sets is None) != (source.label is None)
+    source = source if source.label else source.with_board()
+    given = source.sets != bool(source.label)
     source = source.need_column("--excluded, --candidates or --label", given)
+    auto = approach == "auto"
+    if auto and (grid != "small" or learning_rate is not None or weight_decay is not None):
+        say = "auto chooses its own; leave out --grid, --learning-rate and --weight-decay"
+        raise typer.BadParameter(say, param_hint="--approach")
     from ruleout.estimator import RuleOutClassifier
+    from ruleout.estimator.inputs import may_err
     from ruleout.estimator.model_folder import CARD, check_place
     from ruleout.labels.origins import Evidence
     from ruleout.methods import approach as find_approach
@@ -84,20 +89,20 @@ def fit(
         device=None if device == "cpu" else device,
         precision=precision,
     )
-    graded = approach is None or find_approach(approach).graded is not None
+    graded = approach is None or auto or find_approach(approach).graded is not None
     table, target, weight = source.training_data(graded)
-    if approach is None and isinstance(target, Evidence):
+    if approach is None and isinstance(target, Evidence) and may_err(target):
         clf.set_params(approach="likelihood")
     clf.set_params(
         classes=list(table.classes or ()) if source.label else None,
         shape=table.shape if len(table.shape) > 1 else None,
-        scale=scaling(table, scale),
+        scale=bool(scale) if auto else scaling(table, scale),  # auto looks for itself
     )
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as (progress, _):
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
         clf.fit(table.x, target, weight, **told)
     clf.save(out, reading=dict(table.reading))
-    _print(clf, table, out, replaced, assumed(target, table))
+    _print(clf, table, target, out, replaced, assumed(target, table))
 
 
 def _widths(text: str | None) -> list[int] | None:
@@ -120,17 +125,30 @@ def _grid(name: str, rate: float | None, decay: float | None) -> Any:
 
 
 def _print(
-    clf: Any, table: Table, out: Path, replaced: datetime | None, assumption: Finding | None
+    clf: Any,
+    table: Table,
+    target: Any,
+    out: Path,
+    replaced: datetime | None,
+    assumption: Finding | None,
 ) -> None:
-    kind = " × ".join(map(str, table.shape))
-    typer.echo(f"Trained on {len(table):,} rows of {kind} features, {len(clf.classes_)} classes.")
-    chosen = ", ".join(f"{name} {value:g}" for name, value in clf.configuration_.items())
+    kind, (silent, known) = " × ".join(map(str, table.shape)), _counts(target)
+    also = f"; the true class of {known:,} is known" if known else ""
+    also += f"; {silent:,} more say nothing and are left out" if silent else ""
+    rows = f"{len(table) - silent:,} rows of {kind} features"
+    typer.echo(f"Trained on {rows}, {len(clf.classes_)} classes{also}.")
+    if hasattr(clf, "auto_"):
+        typer.echo(f"Auto: {clf.auto_}.")
+    plain = {n: f"{v:g}" if isinstance(v, float) else v for n, v in clf.configuration_.items()}
+    chosen = ", ".join(f"{name} {value}" for name, value in plain.items() if value is not None)
     if hasattr(clf, "criterion_"):
         count = len(clf.search_["estimate"])
-        without = "" if table.labels is not None else ", without true labels"
-        typer.echo(f"Chosen of {count} by {clf.criterion_.name}{without}: {chosen}.")
-        told = assumption if clf.criterion_.name == "accuracy" else None
-        if told is None or told.level != "warning":
+        by = "" if table.labels is not None else ", without true labels"
+        by = f", with {known:,} true labels" if getattr(target, "corrected", False) else by
+        typer.echo(f"Chosen of {count} by {clf.criterion_.name}{by}: {chosen}.")
+        judged = clf.criterion_.name
+        told = assumption if judged in ("accuracy", "calibrated") else None
+        if judged != "accuracy" or told is None or told.level != "warning":
             typer.echo(_number(clf.criterion_, "folds" in clf.record_))
         if told is not None:
             typer.echo(told.message)
@@ -138,7 +156,21 @@ def _print(
         typer.echo(f"Settings: {chosen}.")
     if replaced is not None:
         typer.echo(f"Replaced the model of {replaced:%Y-%m-%d %H:%M}.")
-    typer.echo(f"Epochs: {clf.n_iter_}.\nWritten: {out}")
+    many = clf.record_.get("members", ())
+    of = dict.fromkeys(one["approach"] for one in many if "approach" in one)
+    told_of = f"; {len(many)} models, whose mean predicts" if many else ""
+    told_of += f" ({', '.join(of)})" if len(of) > 1 else ""
+    typer.echo(f"Epochs: {clf.n_iter_}{told_of}.\nWritten: {out}")
+
+
+def _counts(target: Any) -> tuple[int, int]:
+    """Return about how many rows nothing is known, and of how many the true class."""
+    from ruleout.estimator.inputs import says
+    from ruleout.labels import Evidence, LabelSets
+
+    silent = int((~says(target)).sum()) if isinstance(target, LabelSets | Evidence) else 0
+    truth = target.truth if isinstance(target, Evidence) else None
+    return silent, 0 if truth is None else int((truth >= 0).sum())
 
 
 def _number(judged: Judged, folds: bool) -> str:
@@ -150,6 +182,7 @@ def _number(judged: Judged, folds: bool) -> str:
         return f"Its {name}: {estimate:.4f}, {ends} ({how}; what choosing adds is taken off)."
     if not isfinite(estimate):
         return f"No {name} is estimated: so much may be wrong that nothing follows."
+    name = "log likelihood of what was said" if name == "calibrated" else name
     error_told = f" ± {error:.4f}" if isfinite(error) else ""
     why = "the same rows chose, so it is a little too good"
     return f"Its {name} on rows held out: {estimate:.4f}{error_told} ({why})."

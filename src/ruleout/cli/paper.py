@@ -16,7 +16,7 @@ from ruleout.cli.common import check_folder, friendly, parse_names, watching
 if TYPE_CHECKING:
     from ruleout.experiments import Ledger, Spec
 
-_Table = Literal["uci", "linear", "deep", "fixed-linear", "fixed-mlp", "own"]
+_Table = Literal["uci", "linear", "deep", "fixed-linear", "fixed-mlp", "linear-mlp", "own"]
 
 
 @friendly()
@@ -39,6 +39,10 @@ def paper(
         Literal["released", "text"], "As the authors' code does it, or as their text says."
     ] = "released",
     precision: options.Precision = "float32",
+    grid: Annotated[
+        Literal["paper", "printed", "halving"],
+        "36 configurations, the one that the paper's source prints, or successive halving of 36.",
+    ] = "paper",
     seed: options.SeedOfTable = 0,
     engine: Annotated[
         Literal["local", "ray"], "Where cells are computed: here, or by a Ray cluster."
@@ -53,6 +57,9 @@ def paper(
         "FILE",
         "Where results are kept, each once: a file, or postgresql://USER@HOST/DATABASE.",
     ] = "ruleout-paper.sqlite",
+    checkpoints: Annotated[
+        Path | None, "DIR", "Keep cells under way here, and go on with those that were killed."
+    ] = None,
     out: Annotated[Path, "DIR", "The folder for the report and the tables."] = Path(
         "ruleout-paper"
     ),
@@ -61,10 +68,12 @@ def paper(
 ) -> None:
     """Compute a table of the paper, cell by cell, and set it beside the printed numbers.
 
-    The table "own" has the data sets and approaches that you name, with linear models.
+    "linear-mlp" is all of them but CIFAR-10; there --search-trials is for MLPs, linear models
+    search in every trial. "own" has the data sets and approaches that you name, with linear models.
 
-    What is in the ledger is not computed again: stopped at any point, the same command goes on.
-    Each cell trains the paper's grid of 36 configurations in every trial at once.
+    What is in the ledger is not computed again: stopped at any point, the same command goes on,
+    with --checkpoints also inside a cell. Each cell trains the paper's grid of 36 configurations in
+    every trial at once, unless --grid and --search-trials say less.
     """
     from ruleout.datasets import load
     from ruleout.experiments import Ledger as Open
@@ -85,6 +94,7 @@ def paper(
         epochs=epochs,
         average=min(10, epochs),
         precision=precision,
+        grid=grid,
         seed=seed,
     )
     count = workers or _workers(device, len(specs))
@@ -102,8 +112,9 @@ def paper(
     with Open(ledger) as found:
         if retry:
             found.forgive(specs)
-    how = {"cpus": task_cpus, "gpus": task_gpus} if engine == "ray" else {"workers": count}
-    _run(ledger, specs, engine, **{"device": device, "workers": workers} | how)
+    how: dict[str, Any] = {"device": device, "workers": workers, "checkpoints": checkpoints}
+    how |= {"cpus": task_cpus, "gpus": task_gpus} if engine == "ray" else {"workers": count}
+    _run(ledger, specs, engine, **how)
     _report(ledger, specs, out)
 
 

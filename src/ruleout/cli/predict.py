@@ -55,7 +55,9 @@ def predict(
 
 
 @friendly()
-@Source.from_options(*options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled")
+@Source.from_options(
+    *options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled", "skip_bad_rows"
+)
 def resolve(
     model: options.Model, source: Source, out: Out = None, device: options.Device = "cpu"
 ) -> None:
@@ -69,7 +71,7 @@ def resolve(
     agreement, tell how often people err, a class that was ruled out by mistake can still be named.
     """
     _check_out(out, source.data)
-    source.need_sets()
+    source = source.need_sets()
     clf, tables, items = source.with_model(model, device)
     told = {} if items is None else _said(clf, source, items)
     rows, sure, alone = 0, 0, 0
@@ -80,6 +82,7 @@ def resolve(
             sets = table.sets if items is None else items.sets
             assert sets is not None  # asked for
             said = sets if table.evidence is None else table.evidence
+            sets = sets if table.evidence is None else table.evidence.sets
             own = told or {"sets": said, "sample_weight": table.weight, "groups": table.groups}
             with watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as (progress, _):
                 found = clf.resolve(table.x, progress=progress, **own)
@@ -110,7 +113,7 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
     if clf.reading_.get("project") != items.table.reading["project"]:
         return told
     with Project.open(source.data) as project:
-        graded = find_approach(clf.approach).graded is not None
+        graded = clf.approach == "auto" or find_approach(clf.approach).graded is not None
         given = {"source": source.features_from, "reading": clf.reading_, "graded": graded}
         lesson = read_lesson(project, clf.reading_["how"], **given)
     place = {name: row for row, name in enumerate(items.table.row_names or ())}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 #: Options that say what data are, as several commands have them together.
-SETS = ("excluded", "candidates")
+SETS = ("excluded", "candidates", "votes", "answer")
 ANSWERS = ("error_rate", "annotator", "item", "known")
 COLUMNS = ("features", "ignore", "features_from", "labels_file", "separator")
 LEARNING = (
@@ -21,11 +21,13 @@ Column = Annotated[str | None, "COLUMN"]
 Names = Annotated[list[str] | None, "A,B,…"]
 File = Annotated[Path | None, "FILE"]
 
-_TABLES = ".csv, .tsv, .parquet, .jsonl, .npz"
-Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_TABLES}, or a folder of images.")]
+_TABLES = (
+    ".csv, .tsv, .parquet, .jsonl, .json, .npz, .mat, the name of a board of 'ruleout data list', "
+    "a folder of images"
+)
+Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"{_TABLES}.")]
 DataOrProject = Annotated[
-    Path,
-    typer.Argument(metavar="DATA", help=f"{_TABLES}, a folder of images, or a labelling project."),
+    Path, typer.Argument(metavar="DATA", help=f"{_TABLES}, or a labelling project.")
 ]
 FeaturesFrom = Annotated[
     File,

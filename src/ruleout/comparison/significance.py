@@ -1,7 +1,10 @@
-"""Paired comparisons: t-tests over trials and rows, Holm's correction, and marks."""
+"""Paired comparisons: t-tests over trials and rows, Holm's correction, marks, average ranks."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,4 +150,112 @@ def significance(
     for one, p, fair in zip(others, raw, holm(raw).tolist(), strict=True):
         ahead = 0.0 if one is None else sign * float(np.nanmean(np.subtract(ours, one)))
         found.append(Significance(p, fair, mark(ahead, 0, p, level), mark(ahead, 0, fair, level)))
+    return found
+
+
+_FEWEST, _LEVEL = 5, 0.05  # blocks that say something of average ranks; of their tests
+
+
+class Ranking(NamedTuple):
+    """Approaches over several blocks, such as data sets: who is ahead, who cannot be told apart."""
+
+    names: list[str]  #: the approaches, the best first
+    ranks: list[float]  #: of each the average over the blocks; 1 is the best
+    blocks: list[Any]  #: those in which all of them have a score
+    left_out: list[str]  #: approaches without a score in some of these
+    chi_square: float  #: Friedman's statistic
+    f: float  #: the same as Iman and Davenport's F, with k-1 and (k-1)(n-1) degrees of freedom
+    p_value: float  #: of `f`: are all approaches alike?
+    p_holm: NDArray[np.float64]  #: ``[k, k]``: Wilcoxon's test of each pair, after Holm
+    groups: list[tuple[int, int]]  #: first and last of neighbours of which no pair is told apart
+
+    @property
+    def enough(self) -> int:
+        """From how many blocks on one of so many pairs could be told apart at all."""
+        return math.floor(1 + math.log2(math.comb(len(self.names), 2) / _LEVEL)) + 1
+
+
+def rank_approaches(scores: Mapping[Any, Mapping[str, float]]) -> Ranking:
+    r"""Rank approaches in each block and test whether they differ (Demsar, 2006).
+
+    Friedman's test asks whether all are alike: with average ranks :math:`R_j` of k approaches in n
+    blocks, :math:`\chi^2 = \frac{12n}{k(k+1)} (\sum R_j^2 - k(k+1)^2/4)` and
+    :math:`F = (n-1)\chi^2 / (n(k-1) - \chi^2)`. Pairs are told apart by Wilcoxon's signed-rank
+    test with Holm's correction, as Benavoli et al. (2016) advise: Nemenyi's critical difference
+    of ranks would let the other approaches decide whether two of them differ.
+
+    `scores` holds a score (the higher the better) for each block and approach. Of what is missing,
+    or not finite, the approaches with the fewest scores are left out first, so that there are five
+    blocks or more, and approaches times blocks is largest.
+
+    >>> one = {"log": 0.9, "mae": 0.8, "cce": 0.7}
+    >>> found = rank_approaches({block: one for block in range(8)})
+    >>> found.names, found.ranks, found.groups
+    (['log', 'mae', 'cce'], [1.0, 2.0, 3.0], [])
+    """
+    from scipy.stats import f as f_distribution  # late: it takes a second
+    from scipy.stats import rankdata
+
+    names, blocks = _whole_table(scores)
+    n, k = len(blocks), len(names)
+    if k < 2 or n < _FEWEST:
+        problem = f"{n} data sets have a score of all {k} approaches"
+        raise InputError(problem, f"average ranks need {_FEWEST} data sets and two approaches")
+    table = np.array([[scores[block][name] for name in names] for block in blocks])
+    ranks = rankdata(-table, axis=1).mean(0)
+    order = np.argsort(ranks, kind="stable")
+    chi_square = float(12 * n / (k * (k + 1)) * (np.square(ranks).sum() - k * (k + 1) ** 2 / 4))
+    left = n * (k - 1) - chi_square
+    f = (n - 1) * chi_square / left if left > 1e-9 else math.inf
+    p_holm = _pairs(table[:, order])
+    return Ranking(
+        [names[place] for place in order],
+        ranks[order].tolist(),
+        blocks,
+        sorted({name for block in scores.values() for name in block} - set(names)),
+        chi_square,
+        f,
+        float(f_distribution.sf(f, k - 1, (k - 1) * (n - 1))),
+        p_holm,
+        _groups(p_holm),
+    )
+
+
+def _whole_table(scores: Mapping[Any, Mapping[str, float]]) -> tuple[list[str], list[Any]]:
+    """Return the approaches and blocks of the largest table without gaps."""
+    there = {
+        block: [name for name, score in found.items() if math.isfinite(score)]
+        for block, found in scores.items()
+    }
+    counts = Counter(name for names in there.values() for name in names)
+    order = sorted(counts, key=lambda name: -counts[name])
+    tables = [
+        (order[:size], [block for block in there if set(order[:size]) <= set(there[block])])
+        for size in range(min(2, len(order)), len(order) + 1)
+    ]
+    return max(tables, key=lambda one: (len(one[1]) >= _FEWEST, len(one[0]) * len(one[1])))
+
+
+def _pairs(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values of all pairs of columns ``[k, k]``, corrected for their number."""
+    from scipy.stats import wilcoxon
+
+    k = table.shape[1]
+    pairs = list(combinations(range(k), 2))
+    gaps = [table[:, a] - table[:, b] for a, b in pairs]
+    found = np.ones((k, k))
+    fair = holm([float(wilcoxon(gap).pvalue) if gap.any() else 1 for gap in gaps])
+    for (a, b), p in zip(pairs, fair.tolist(), strict=True):
+        found[a, b] = found[b, a] = p
+    return found
+
+
+def _groups(p_values: NDArray[np.float64]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for first in range(len(p_values)):
+        last = first
+        while last + 1 < len(p_values) and (p_values[first : last + 1, last + 1] >= _LEVEL).all():
+            last += 1
+        if last > first and last > max([0, *(end for _, end in found)]):
+            found.append((first, last))
     return found

@@ -49,7 +49,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.datasets.tables import Scaling, equal_groups, row_hashes
+from ruleout.datasets.tables import Scaling, dense, equal_groups, row_hashes
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import DataError, brief
 from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
@@ -156,7 +156,7 @@ class Findings:
 
 def inspect(
     sets: LabelSets,
-    x: NDArray[Any] | None = None,
+    x: Any = None,
     labels: Any = None,
     *,
     features: Sequence[str] = (),
@@ -169,8 +169,9 @@ def inspect(
     sets
         What was ruled out.
     x
-        The features, ``[n, d]``: finds equal rows that contradict each other, columns that say
-        nothing, and sets that list what examples are instead of what they are not.
+        The features, ``[n, d]``, an array or a CSR matrix: finds equal rows that contradict each
+        other, columns that say nothing, and sets that list what examples are instead of what they
+        are not.
     labels
         True labels, one per row: finds rows that rule out the truth.
     features
@@ -224,14 +225,15 @@ class Inspection:
     def add(
         self,
         sets: LabelSets,
-        x: NDArray[Any] | None = None,
+        x: Any = None,
         labels: Any = None,
         predicted: NDArray[np.intp] | None = None,
     ) -> Inspection:
         """Take in a batch of rows; all batches have features, true labels, predictions, or none."""
         (n, k), start = sets.shape, int(self._sizes.sum())
-        if x is not None and len(x) != n:
-            raise DataError(f"x has {len(x)} rows, the sets have {n}", "give one set per row")
+        x = x if x is None or hasattr(x, "indptr") else np.asarray(x, np.float32)
+        if x is not None and x.shape[0] != n:
+            raise DataError(f"x has {x.shape[0]} rows, the sets have {n}", "give one set per row")
         self._sizes += np.bincount(sets.sizes, minlength=k)
         for one in count_by_size(sets) if k <= MANY else ():
             self._counts[one.size] += one.classes
@@ -253,7 +255,7 @@ class Inspection:
         keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
         self._some.add(keys, sets.packed)
         if x is not None:
-            flat = np.asarray(x, np.float32).reshape(n, -1)
+            flat: Any = x if x.ndim == 2 else x.reshape(n, -1)
             self._features = self._features or _Features(flat.shape[1])
             self._features.add(flat, sets, keys)
             rows = np.arange(start, start + n, dtype=np.uint32)
@@ -329,16 +331,18 @@ class _Features:
         self.columns = np.sort(np.random.default_rng(0).permutation(d)[:_COLUMNS])
         self.some = _Kept(_ROWS)  # to learn from
 
-    def add(self, x: NDArray[np.float32], sets: LabelSets, keys: NDArray[np.uint32]) -> None:
+    def add(self, x: Any, sets: LabelSets, keys: NDArray[np.uint32]) -> None:
         for piece in chunks(*x.shape):
-            self.low = np.minimum(self.low, x[piece].min(0))
-            self.high = np.maximum(self.high, x[piece].max(0))
+            block = dense(x[piece])
+            self.low = np.minimum(self.low, block.min(0))
+            self.high = np.maximum(self.high, block.max(0))
             here = np.flatnonzero(self.counting)
-            both = np.concatenate([self._last[:, here], x[piece][:, here]])
+            both = np.concatenate([self._last[:, here], block[:, here]])
             self.counting[here] = (np.diff(both, axis=0) == 1).all(0)
-            self._last = x[piece][-1:]
+            self._last = block[-1:]
         last = np.where(sets.sizes > 0, keys, ~np.uint32(0))  # rows without a set, if any
-        self.some.add(last, x if x.shape[1] <= _COLUMNS else x[:, self.columns], sets.packed)
+        some = x if x.shape[1] <= _COLUMNS else x[:, self.columns]
+        self.some.add(last, dense(some), sets.packed)
 
 
 def _percent(part: float) -> str:

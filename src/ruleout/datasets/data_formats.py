@@ -1,9 +1,9 @@
 """The files of the data sets that ship: where they lie, how absent ones get there, what they hold.
 
-Each kind (idx, CIFAR's batches, text tables, 20 newsgroups) is a class: it knows which files make
-up a data set and reads them, checked against what they must hold before memory is taken. Files
-that are packed and tar archives are read as a stream within limits: nothing is written to the disk,
-and memory grows with what is there, never with what a header claims.
+Each kind (idx, CIFAR's batches, text tables, 20 newsgroups, boards) is a class: it knows which
+files make up a data set and reads them, checked against what they must hold before memory is taken.
+Files that are packed and tar archives are read as a stream within limits: nothing is written to the
+disk, and memory grows with what is there, never with what a header claims.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
 from ruleout.labels.errors import DataError, brief
 from ruleout.labels.row_files import reporting
+from ruleout.labels.sets import LabelSets
 
 T = TypeVar("T")
 Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -45,7 +46,7 @@ _XZ_MEMORY = 1 << 27  # what xz may take for its dictionary
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Dataset:
-    """Rows with their true labels, in memory.
+    """Rows with their true labels, in memory; a real board also has what was ruled out.
 
     >>> from ruleout.datasets import load
     >>> load("digits")
@@ -59,6 +60,8 @@ class Dataset:
     y_train: NDArray[np.int64]  #: ``[n]``, positions among `classes`
     x_test: NDArray[np.float32] | None = None  #: the official test rows; None: nothing split off
     y_test: NDArray[np.int64] | None = None  #: their labels, None without them
+    #: what was ruled out of the training rows, where the data come with it; None: labels alone
+    sets: LabelSets | None = None
     classes: tuple[ClassName, ...]  #: the class names
     shape: tuple[int, ...]  #: of a row before it is flat: ``(channels, height, width)`` or ``(d,)``
     source: str  #: one sentence: where the files come from
@@ -76,7 +79,8 @@ class Dataset:
     def __repr__(self) -> str:
         test = "no test rows" if self.y_test is None else f"{len(self.y_test)} test rows"
         rows = f"{len(self.y_train)} rows of shape {self.shape}"
-        return f"Dataset({self.name!r}, {rows}, {len(self.classes)} classes, {test})"
+        known = f"{len(self.classes)} classes{'' if self.sets is None else ', label sets'}"
+        return f"Dataset({self.name!r}, {rows}, {known}, {test})"
 
 
 def data_root() -> Path:
@@ -111,6 +115,11 @@ class DataFile:
     shape: tuple[int, ...] = ()  # sizes of an idx header; else rows, and bytes or columns of each
     also: tuple[str, ...] = ()  # other names under which it may lie there
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person must unpack it."""
+        return self.url.endswith(".rar")
+
     def present(self, root: Path) -> Path | None:
         """Return where it lies under `root`, None if it is absent; its content is not looked at."""
         for name in (self.name, *self.also):
@@ -124,6 +133,9 @@ class DataFile:
         if (there := self.present(root)) is not None:
             return read(there)
         file = root / self.folder / self.name
+        if self.by_hand:
+            remedy = f"unpack {self.url} into the folder {file.parent}"
+            raise DataError("the file is missing, and ruleout cannot unpack RAR", remedy, file=file)
         try:
             pooch = import_module("pooch")  # not an import statement: it may be absent
             fetch = pooch.HTTPDownloader(progressbar=find_spec("tqdm") is not None)
@@ -680,7 +692,50 @@ class NewsSet(Entry):
         return self.archive.obtain(root, lambda file: read_documents(file, self))
 
 
-KINDS = {"idx": IdxSet, "cifar": CifarSet, "news": NewsSet, "table": TableSet}
+@dataclass(frozen=True, kw_only=True)
+class BoardSet(Entry):
+    """A real board of partial-label learning: a .mat file with candidates and true classes."""
+
+    file: DataFile  # its shape counts rows and features
+    many: int  # classes
+    source: str
+
+    files = property(lambda self: (self.file,))
+    rows = property(lambda self: (self.file.shape[0], 0))
+    features = property(lambda self: self.file.shape[1])
+    classes = property(lambda self: tuple(range(self.many)))
+    where = property(
+        lambda self: (
+            f"{self.file.folder}/, for academic use"
+            + ("" if self.file.sha256 else "; no checksum is known")
+        )
+    )
+
+    def load(self, name: str, root: Path) -> Dataset:
+        x, sets, labels = self.file.obtain(root, self._read)
+        made = self._made(name, (x, labels.astype(np.int64)), x.shape[1:])
+        return replace(made, sets=sets)
+
+    def _read(self, file: Path) -> tuple[Any, LabelSets, NDArray[Any]]:
+        from ruleout.datasets.archives import read_archive  # late: it loads pyarrow and scipy
+        from ruleout.datasets.tables import BOARD, Request, dense
+
+        with reporting(file):
+            if file.stat().st_size > self.file.most:
+                raise DataError(f"the file has more than {self.file.most:,} bytes")
+            ask = Request(candidates=BOARD, label="target", unlabelled=True)
+            table = read_archive(file, ask, ".mat")  # while it is downloaded it has another name
+            if self.file.sha256:
+                check_sum(self.file.sha256, file.read_bytes())
+            assert table.sets is not None  # asked for
+            found = (*table.x.shape, len(table.sets.classes))
+            if found != (wanted := (*self.file.shape, self.many)):
+                claimed, known = (" × ".join(map(str, some)) for some in (found, wanted))
+                raise DataError(f"rows, features and classes are {claimed} instead of {known}")
+        return dense(table.x), table.sets, np.asarray(table.labels)
+
+
+KINDS = {"idx": IdxSet, "cifar": CifarSet, "news": NewsSet, "table": TableSet, "board": BoardSet}
 
 
 class Documents(NamedTuple):

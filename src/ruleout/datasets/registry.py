@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ruleout.datasets.data_formats import KINDS, DataFile, Dataset, Entry, Rows, data_root
+from ruleout.datasets.data_formats import (
+    KINDS,
+    BoardSet,
+    DataFile,
+    Dataset,
+    Entry,
+    Rows,
+    data_root,
+)
 from ruleout.labels.classes import ClassName, encode, find_name
 from ruleout.labels.errors import DataError, brief
 
@@ -24,7 +32,8 @@ def names() -> list[str]:
 
     >>> names()
     ['digits', 'mnist', 'fashion-mnist', 'kmnist', 'cifar10', '20newsgroups', 'yeast', 'texture',
-     'dermatology', 'synthetic-control']
+     'dermatology', 'synthetic-control', 'lost', 'birdsong', 'italian', 'msrcv2', 'soccer-player',
+     'yahoo-news']
     """
     return list(REGISTRY)
 
@@ -94,6 +103,11 @@ def fetch(name: str, root: str | Path | None = None) -> Stock:
     """
     find(name).fetch(_folder(root))
     return _stock(name, _folder(root))
+
+
+def board_file(name: str) -> Path | None:
+    """Return the file of a real board, downloaded if absent; None of any other name."""
+    return fetch(name).files[0] if isinstance(REGISTRY.get(name), BoardSet) else None
 
 
 def _stock(name: str, root: Path) -> Stock:

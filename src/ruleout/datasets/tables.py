@@ -1,4 +1,4 @@
-"""A user's own data: CSV, TSV, Parquet, JSONL, NPZ, or a folder of images, by suffix.
+"""A user's own data: CSV, TSV, Parquet, JSONL, NPZ, .mat, or a folder of images, by suffix.
 
 In a table file one column holds what was ruled out, as class names separated by ``|`` or as lists;
 every other column of numbers is a feature. Columns of very different sizes (:class:`Scaling`) and
@@ -14,7 +14,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ruleout.labels.files import Cells, Columns
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".npz")
+ARCHIVES = (".npz", ".mat")  # of arrays, not of columns
+BOARD = "partial_target"  # the candidates in .mat files of the field
 KEY = "item"  # the column that names the rows in a file of features
 FILE = "file"  # the column of a label file that names the images
 FOLDER = "folder"  # the label of images that lie in folders of their class, without a label file
@@ -51,13 +53,17 @@ _EXACT = 2**24  # float32 holds every whole number up to here
 _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 _APART = 100  # times as large, from where on raw columns lose
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
+_VERDICTS = {"accept": 1, "yes": 1, "true": 1, "1": 1, "reject": 0, "no": 0, "false": 0, "0": 0}
+_VERDICTS |= {"ignore": -1, "skip": -1, "": -1}  # what annotation tools write about a class
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Table:
     """Rows of a user's data, in memory."""
 
-    x: NDArray[np.float32]  #: ``[n, d]``, one flattened row per example, every value finite
+    #: ``[n, d]``, one flattened row per example, every value finite; a SciPy CSR array where a .mat
+    #: file holds a sparse matrix
+    x: Any
     shape: tuple[int, ...]  #: of a row before it is flat: ``(channels, height, width)`` or ``(d,)``
     features: tuple[str, ...]  #: the name of each column of `x`; empty for images
     sets: LabelSets | None = None  #: what was ruled out; None where nobody asked
@@ -81,7 +87,7 @@ class Table:
     notes: tuple[str, ...] = ()  #: sentences that a user should see once
 
     def __len__(self) -> int:
-        return len(self.x)
+        return int(self.x.shape[0])
 
     def __repr__(self) -> str:
         return self.described(len(self))
@@ -103,7 +109,9 @@ class Table:
         """
         assert self.sets is not None  # what was ruled out was read
         if self.annotators is None and self.items is None:
-            return replace(self, evidence=evidence(self.sets, error, truth=self._truth()))
+            truth, notes = self._truth(), self.notes
+            notes += () if truth is None or np.any(error) else self._denied(truth)
+            return replace(self, evidence=evidence(self.sets, error, truth=truth), notes=notes)
         first, about = self._places()
         who = np.zeros(len(self), np.intp)
         if self.annotators is not None:
@@ -136,14 +144,19 @@ class Table:
         if self.known is None or self.sets is None:
             return None
         places = {str(name): place for place, name in enumerate(self.sets.classes)} | {"": -1}
-        for row, name in enumerate(self.known.tolist()):
-            if name not in places:
-                raise unknown(name, self.sets.classes, row=row, file=self.source)
         return np.array([places[name] for name in self.known[rows].tolist()], np.intp)
+
+    def _denied(self, truth: NDArray[np.intp]) -> tuple[str, ...]:
+        """Say how many rows rule out the class that they are known to have, if any do."""
+        assert self.sets is not None
+        rows = np.flatnonzero((truth >= 0) & (self.sets.sizes > 0))
+        wrong = int(self.sets[rows].excluded[np.arange(len(rows)), truth[rows]].sum())
+        say = f"{wrong:,} of {len(rows):,} rows rule out the class that they are known to have; "
+        return (f"{say}--error-rate {wrong}/{len(rows)} expects as many elsewhere.",) * (wrong > 0)
 
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the first row about each item, and about which item each row is."""
-        if self.items is None and not self.x.size:
+        if self.items is None and not self.x.shape[1]:
             raise DataError("without features, nothing says what answers are about", "name --item")
         names = row_hashes(self.x) if self.items is None else self.items
         _, first, about = np.unique(names, return_index=True, return_inverse=True)
@@ -162,6 +175,8 @@ def read_table(
     *,
     excluded: str | None = None,
     candidates: str | None = None,
+    votes: str | Sequence[str] = (),
+    answer: str | None = None,
     label: str | None = None,
     features: Sequence[str] | None = None,
     ignore: Sequence[str] = (),
@@ -188,14 +203,23 @@ def read_table(
     Parameters
     ----------
     path
-        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.npz``, or a folder of images.
+        ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl``, ``.npz``, ``.mat``, or a folder of images.
     excluded
-        The column (in NPZ the array) of what was ruled out. None reads none.
+        The column (in NPZ and .mat the array) of what was ruled out. None reads none.
     candidates
-        Instead of it, the column of what each row may still be.
+        Instead of it, the column of what each row may still be: ``"partial_target"`` in the boards
+        of partial-label learning.
+    votes
+        Instead of both, a column for each class, named like it, or in NPZ and .mat an array: 1 for
+        the class, -1 against it, 0 unknown, as :meth:`ruleout.LabelSets.from_votes` reads them.
+    answer
+        The column that says what an annotation tool's user answered about `candidates`: accept
+        leaves these alone, reject rules them out, and rows with ignore are left out. Then only
+        `features`, `text` and `features_from` bring features.
     label
-        The column (in NPZ the array) of the true labels. None reads none. Images without a label
-        file that lie in folders of their class, as in ``cat/1.png``, are labelled by ``"folder"``.
+        The column (in NPZ and .mat the array) of the true labels. None reads none. Images without a
+        label file that lie in folders of their class, as in ``cat/1.png``, are labelled by
+        ``"folder"``.
     features
         Exactly these columns, in this order; all others are ignored. By default every column that
         is not named otherwise is a feature, and must hold numbers (true and false count as 1, 0).
@@ -230,7 +254,7 @@ def read_table(
     size
         For a folder: resize every image to (height, width).
     unlabelled
-        Accept rows that rule nothing out.
+        Accept rows that rule nothing out, as with `known`.
     featureless
         Accept a file without features; then x has no columns.
     skip_bad_rows
@@ -321,6 +345,8 @@ class Request:
 
     excluded: str | None = None
     candidates: str | None = None
+    votes: str | Sequence[str] = ()
+    answer: str | None = None
     label: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
@@ -348,13 +374,35 @@ class Request:
         return self.candidates if self.excluded is None else self.excluded
 
     @property
+    def voted(self) -> tuple[str, ...]:
+        """The columns of votes, or the array."""
+        return (self.votes,) if isinstance(self.votes, str) else tuple(self.votes)
+
+    @property
+    def kind(self) -> str:
+        """What sets are read from: excluded, candidates or votes."""
+        return "votes" if self.voted else "excluded" if self.candidates is None else "candidates"
+
+    @property
+    def features_alone(self) -> Request:
+        """What is asked of the columns of a matrix, which has nothing but features."""
+        told = ("features", "ignore", "featureless", "reading")
+        return Request(**{name: getattr(self, name) for name in told})
+
+    @property
     def named(self) -> tuple[str, ...]:
         return tuple(name for name in (self.about, self.label) if name is not None)
 
     @property
+    def naming(self) -> tuple[str, ...]:
+        """The columns whose cells name classes."""
+        return self.named if self.known is None else (*self.named, self.known)
+
+    @property
     def held(self) -> tuple[str, ...]:
         """The columns that hold labels, names, groups or text, and are not numbers."""
-        more = (self.names, self.group, self.annotator, self.item, self.known, *self.texts)
+        people = (self.annotator, self.item, self.known)
+        more = (self.answer, self.names, self.group, *people, *self.texts)
         return tuple(dict.fromkeys((*self.named, *(name for name in more if name is not None))))
 
     @property
@@ -368,13 +416,14 @@ class Request:
         return tuple(self.text or self.words)
 
     @property
-    def weights(self) -> list[str]:
-        return [] if self.weight is None else [self.weight]
+    def numeric(self) -> list[str]:
+        """The columns of numbers that are not features: weights and votes."""
+        return [*([] if self.weight is None else [self.weight]), *self.voted]
 
     @property
     def taken(self) -> tuple[str, ...]:
         """All columns that are read and are not features."""
-        return (*self.held, *self.weights)
+        return (*self.held, *self.numeric)
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
@@ -393,19 +442,26 @@ class Request:
         if self.excluded is not None and self.candidates is not None:
             problem = "columns of ruled-out classes and of candidates are asked for"
             raise DataError(problem, "name one of the two")
+        if self.voted and self.about is not None:
+            problem = "votes and a column of sets are asked for"
+            raise DataError(problem, "name one of the two")
+        if self.answer is not None and self.candidates is None:
+            problem = f"column {self.answer!r} is asked for as answers, but not what they are about"
+            raise DataError(problem, "name its column with candidates=... (--candidates)")
         if self.about is not None and self.about == self.label:
             what = "ruled-out classes" if self.candidates is None else "candidates"
             problem = f"column {self.label!r} is asked for as {what} and as true labels"
             raise DataError(problem, "name two columns")
-        if self.weight in self.held:
+        if self.weight in (*self.held, *self.voted):
             problem = f"column {self.weight!r} is asked for as weights and as something else"
             raise DataError(problem, "name two columns")
-        apart = (*self.named, self.annotator, self.item, self.known)
-        for name in (self.annotator, self.item, self.known):
+        apart = (*self.named, self.annotator, self.item, self.known, self.answer, *self.voted)
+        for name in apart[len(self.named) :]:
             if name is not None and apart.count(name) > 1:
                 raise DataError(f"column {name!r} is asked for twice", "name two columns")
         kinds = {self.weight: "weights", self.group: "groups", self.names: "names"}
         kinds |= {self.annotator: "people", self.item: "items", self.known: "true classes"}
+        kinds |= {self.answer: "answers"} | dict.fromkeys(self.voted, "votes")
         kinds |= dict.fromkeys(self.texts, "text")
         for name in self.taken:
             if name in (self.features or ()):
@@ -428,8 +484,11 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
     if ask.wanted is None:
         taken = {*ask.taken, *ask.ignore, ""}  # what pandas saves its index as has no name
         features = [name for name in names if name not in taken]
+        remedy = f"the columns are {shown(names)}"
+        if ask.answer is not None:  # beside answers, tools write down much that is not a feature
+            features, remedy = [], "with answers, name --features, --text or --features-from"
         if not features and not ask.featureless and not ask.texts:
-            raise DataError("no column is left as a feature", f"the columns are {shown(names)}")
+            raise DataError("no column is left as a feature", remedy)
         return features
     missing = [name for name in ask.wanted if name not in names]
     if len(missing) == 1:
@@ -455,8 +514,8 @@ def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table
         check_file(path)
         if not (ask.size is None and ask.labels_file is None and ask.files is None):
             raise DataError("this is a file", "only a folder of images takes a size and labels")
-        if path.suffix.lower() == ".npz":
-            from ruleout.datasets.npz import read_archive
+        if path.suffix.lower() in ARCHIVES:
+            from ruleout.datasets.archives import read_archive
 
             yield read_archive(path, ask)
         else:
@@ -469,8 +528,8 @@ def sha256_of(path: Path) -> str:
 
 
 def check_file(path: Path) -> None:
-    if row_files.suffix_of(path) not in SUFFIXES:
-        kinds = f"use {', '.join(SUFFIXES)}, or a folder of images"
+    if row_files.suffix_of(path) not in (known := (*SUFFIXES, ".mat", ".json")):
+        kinds = f"use {', '.join(known)}, or a folder of images"
         raise DataError(f"unknown file type {path.suffix!r}", kinds)
     if not os.path.lexists(path):
         folder = path.parent
@@ -491,8 +550,9 @@ def columns_of(path: Path, ask: Request, choosing: Any, *, raw: bool = False) ->
 
         return class_folders(path, choosing)
     check_file(path)
-    if path.suffix.lower() == ".npz":
-        raise DataError("an NPZ file has no columns", "use .csv, .tsv, .parquet or .jsonl")
+    if path.suffix.lower() in ARCHIVES:
+        problem = f"a {path.suffix} file has no columns"
+        raise DataError(problem, "use .csv, .tsv, .parquet or .jsonl")
     told = {"raw": raw, "skip": ask.skip_bad_rows, "whole": True}
     columns = next(column_batches(path, choosing, ask.held, **told))
     if not columns.rows:
@@ -518,7 +578,7 @@ class _Reader:
         self._classes: tuple[ClassName, ...] | None = None
         self._fractional, self._coarse = set[str](), set[str]()
         self._faults: dict[tuple[int, int], tuple[InputError, array[int]]] = {}
-        self._skipped, self._guesses, self._digest = 0, (), ""
+        self._skipped, self._ignored, self._guesses, self._digest = 0, 0, (), ""
 
     def tables(self) -> Iterator[Table]:
         """Yield tables of as many rows, whatever is read at a time; the last has the notes."""
@@ -554,18 +614,25 @@ class _Reader:
             error, bad = self._faults[(max if skip else min)(self._faults)]
             error.rows = bad
             raise error
+        if not kept:
+            problem = "no row says anything"
+            raise DataError(problem, "give some that accept or reject", column=self._ask.answer)
 
     def _choose(self, names: list[str]) -> list[str]:
         self._header, features = names, choose(names, self._ask)
         order = [*features, None, *self._ask.taken]  # in between, classes are settled
         self._places = {name: place for place, name in enumerate(order)}
-        return [*features, *self._ask.weights]
+        return [*features, *self._ask.numeric]
 
     def _checked(self, columns: Columns, start: int) -> Table | None:
         """Return the rows that can be used, where there are any; keep what is wrong with others."""
         rows, skip = np.arange(start, start + columns.rows), self._ask.skip_bad_rows
         while len(rows):
             try:
+                if mute := _ignored(columns, self._ask):
+                    columns, rows = columns.without(mute), np.delete(rows, mute)
+                    self._ignored += len(mute)
+                    continue
                 table = self._table(columns)
             except InputError as error:
                 if error.lines or (skip and not error.rows):  # of the file, not of its cells
@@ -588,16 +655,16 @@ class _Reader:
         from ruleout.labels.files import column_batches
 
         ask, fractional = self._ask, set(self._fractional)
-        x, coarse = to_matrix(columns.features.drop_columns(ask.weights), fractional)
+        x, coarse = to_matrix(columns.features.drop_columns(ask.numeric), fractional)
         known = self._classes or ask.classes is not None or columns.classes is not None
         if ask.named and not known and self._wide is not None:
-            parts = column_batches(self._path, lambda _: [], ask.named)
+            parts = column_batches(self._path, lambda _: [], ask.naming)
             self._classes = _seen((part.cells for part in parts), ask)
         found = labelled(columns, ask, self._classes)
         self._guesses = found.pop("notes")
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
         self._digest = self._digest or sha256_of(self._path)
-        own = [name for name in columns.features.column_names if name != ask.weight]
+        own = [name for name in columns.features.column_names if name not in ask.numeric]
         x = x if own else np.empty((columns.rows, 0), np.float32)
         reading: dict[str, Any] = {"kind": "columns", "features": own}
         if ask.texts:
@@ -616,6 +683,7 @@ class _Reader:
     def _notes(self, features: tuple[str, ...]) -> Iterator[str]:
         """Say which rows were left out and why, what classes were taken, and what was lost."""
         yield from _left_out(self._skipped, "they are not whole", [], self._path)
+        yield from _left_out(self._ignored, "their answer says nothing", [], self._path)
         for _, (error, rows) in sorted(self._faults.items(), key=itemgetter(0)):
             why = f"{error.problem} in column {error.column!r}"
             yield from _left_out(len(rows), why, [] if self._skipped else rows, self._path)
@@ -725,23 +793,72 @@ def labelled(
     Where neither the file nor the caller says what the classes are, they are those `seen`.
     """
     aside = partial(weight_and_groups, ask, columns.numbers, columns.cells.__getitem__)
-    if not ask.named:
+    if not ask.named and not ask.voted:
         return {"notes": (), **aside()}
     from ruleout.labels.files import build, settle  # late: it loads pyarrow
 
     cells, inside = columns.cells, columns.classes
-    guessed = inside is None and ask.classes is None
-    classes = (seen or _seen([cells], ask)) if guessed else settle(inside, ask.classes)
+    guessed = inside is None and ask.classes is None and not ask.voted
+    wanted = (ask.voted or None) if ask.classes is None else ask.classes
+    classes = (seen or _seen([cells], ask)) if guessed else settle(inside, wanted)
     notes = guess_notes(classes) if guessed else []
+    may_be_empty = ask.unlabelled or ask.known is not None
     held: dict[str, Any] = {"classes": classes, "notes": tuple(notes)}
     if ask.about is not None:
         told: dict[str, Any] = {"candidates": ask.candidates is not None}
+        if ask.answer is not None:
+            told["candidates"] = _verdicts(cells[ask.answer], ask.answer) > 0
         if guessed:
-            told["full"] = "if there are more classes, name them all with --classes"
-        held["sets"] = build(cells[ask.about], classes, ask.about, ask.unlabelled, **told)
+            told["full"] = (
+                "if there are more classes, name them all with --classes, else leave the row out "
+                "(--skip-bad-rows)"
+            )
+        held["sets"] = build(cells[ask.about], classes, ask.about, may_be_empty, **told)
+    if ask.voted:
+        import pyarrow as pa
+
+        votes = pa.table({name: columns.numbers(name) for name in ask.voted})
+        held["sets"] = LabelSets.from_votes(votes, classes, unlabelled=may_be_empty)
     if ask.label is not None:
         held["labels"] = _labels(cells[ask.label], classes, ask.label)
-    return held | aside()
+    held |= aside()
+    if ask.known is not None:
+        held["known"] = _known(held["known"].tolist(), classes, ask.known)
+    return held
+
+
+def _known(cells: list[str], classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
+    """Return the true classes of some rows as they are called, else empty."""
+    own = {"", *map(str, classes)}
+    names = [_whole(name, own) for name in cells]
+    if bad := [row for row, name in enumerate(names) if name not in own]:
+        raise unknown(names[bad[0]], classes, row=bad, column=column)
+    return np.array(names)
+
+
+def _whole(name: str, names: Set[str]) -> str:
+    """Return ``4`` of ``4.0``, which tables with empty cells make of it, unless it is a name."""
+    return name[:-2] if name not in names and re.fullmatch(r"-?\d+\.0", name) else name
+
+
+def _verdicts(cells: Cells, column: str) -> NDArray[np.int8]:
+    """Return what was answered: 1 is accept, 0 is reject, -1 says nothing."""
+    values = list(cells.values)
+    words = ["" if value is None else str(value).strip().lower() for value in values]
+    if bad := [place for place, word in enumerate(words) if word not in _VERDICTS]:
+        problem, where = f"unknown answer {brief(values[bad[0]])}", cells.rows(bad)
+        raise DataError(problem, "use accept, reject or ignore", row=where, column=column)
+    found = np.array([_VERDICTS[word] for word in words], np.int8)
+    return found if cells.codes is None else found[cells.codes]
+
+
+def _ignored(columns: Columns, ask: Request) -> list[int]:
+    """Return the rows whose answer says nothing, or is about nothing."""
+    if ask.answer is None:
+        return []
+    names = np.array([bool(value) for value in columns.cells[str(ask.about)]], np.bool_)
+    silent = _verdicts(columns.cells[ask.answer], ask.answer) < 0
+    return list(np.flatnonzero(silent | ~names).tolist())
 
 
 def row_names(cells: Iterable[Any], column: str, again: bool = False) -> tuple[str, ...]:
@@ -751,7 +868,8 @@ def row_names(cells: Iterable[Any], column: str, again: bool = False) -> tuple[s
     for row, name in enumerate(names):
         if not name or (name in seen and not again):
             problem = f"the name {brief(name)} appears twice" if name else "the name is empty"
-            raise DataError(problem, "give every row a name of its own", row=row, column=column)
+            remedy = "give every row a name of its own, or name the items of answers with --item"
+            raise DataError(problem, remedy, row=row, column=column)
         seen.add(name)
     return tuple(names)
 
@@ -795,15 +913,17 @@ def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:
 
 def _seen(batches: Iterable[Mapping[str, Cells]], ask: Request) -> tuple[ClassName, ...]:
     """Sort the names that occur; names that are all whole numbers become such."""
-    names, labels = set[str](), set[str]()
+    names, labels, known = set[str](), set[str](), set[str]()
     for cells in batches:
         for value in () if ask.about is None else cells[ask.about].values:
             with suppress(LabelError):  # a cell that holds no names is reported later
                 names.update(str(name).strip() for name in names_in(value) if _is_name(name))
         for value in () if ask.label is None else map(_plain, cells[ask.label].values):
             labels.update([str(value).strip()] if _is_name(value) else ())
+        for value in () if ask.known is None else cells[ask.known].values:
+            known.add("" if value is None else str(value).strip())
     _check_separator(names)
-    names = (names | labels) - {""}
+    names = {*names, *labels, *(_whole(name, names) for name in known)} - {""}
     if len(names) < 2:
         problem = f"{len(names)} class name(s) occur in the data"
         remedy = "name all classes with classes=[...] (--classes cat,dog,bird)"
@@ -862,10 +982,11 @@ def redraw(
         raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
     if out.exists() and path.exists() and out.samefile(path):
         raise DataError("this file is to be read and written", "give another name", file=out)
-    if path.suffix.lower() == ".npz" or (suffix == ".npz" and not sets_only):
+    if path.suffix.lower() in ARCHIVES or (suffix == ".npz" and not sets_only):
         table, columns = next(batches(path, replace(ask, featureless=sets_only))), None
     else:
         table, columns = _of_columns(path, ask, raw=suffix in (".csv", ".tsv"))
+    table = replace(table, x=dense(table.x))
     sets = draw(table.labels, table.classes or (), law, seed)
     if sets_only:
         sets.write(out)
@@ -942,23 +1063,45 @@ class Scaling(NamedTuple):
         spread = np.where(keeps, size, np.sqrt(np.maximum(squares / n - mean**2, 0)))
         return cls(mean.astype("f"), np.where(spread > 1e-7 * size, spread, 1).astype("f"))
 
+    @classmethod
+    def of_range(cls, x: Any) -> Self:
+        """Bring every column to between 0 and 1, by its least and largest value."""
+        if hasattr(x, "indptr"):
+            least = np.zeros(x.shape[1])
+            most = np.asarray(abs(x).max(0).todense()).ravel()
+        else:
+            flat = x.reshape(x.shape[0], -1)
+            least, most = flat.min(0), flat.max(0)
+        return cls(least.astype("f"), np.where(most > least, most - least, 1).astype("f"))
+
     def __call__(self, x: Any) -> Any:
         """Return rows scaled."""
         if hasattr(x, "indptr"):
             return type(x)((x.data / self.spread[x.indices], x.indices, x.indptr), x.shape)
         return ((x.reshape(len(x), -1) - self.mean) / self.spread).reshape(x.shape)
 
+    @property
+    def apart(self) -> bool:
+        """Whether columns are too far apart, or from 1, for a model to learn well from all."""
+        size = np.hypot(self.mean, self.spread)
+        return bool(max(size.max(), 1) > _APART * min(self.spread.min(), 1))
+
     def problem(self, features: Sequence[str]) -> str | None:
         """Say that columns are too far apart, or from 1, naming the worst; None: they are not."""
         size = np.hypot(self.mean, self.spread)
         large, small = int(size.argmax()), int(self.spread.argmin())
-        if not max(size[large], 1) > _APART * min(self.spread[small], 1):
+        if not self.apart:
             return None
         most, least = (float(f"{one:.2g}") for one in (size[large], self.spread[small]))
         return (
             f"Columns differ in size, from each other or from 1: {brief(features[large])} holds "
             f"values of about {most:g}, and {brief(features[small])} varies by about {least:g}"
         )
+
+
+def dense(x: Any) -> Any:
+    """Return an array, also of a CSR matrix."""
+    return x.toarray() if hasattr(x, "toarray") else x
 
 
 def row_hashes(x: Any) -> NDArray[np.uint64]:

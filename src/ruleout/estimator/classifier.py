@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from itertools import product
-from math import prod
+from math import log, prod
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from ruleout.datasets.tables import Scaling
 from ruleout.estimator import inputs
+from ruleout.estimator.auto import Auto
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
 from ruleout.labels.origins import Evidence
@@ -93,6 +94,19 @@ class Scaled(nn.Module):
         return logits
 
 
+class Committee(nn.Module):
+    """Several models that were trained alike: the mean of their probabilities."""
+
+    def __init__(self, members: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.example_shape = getattr(self.members[0], "example_shape", ())
+
+    def forward(self, x: Tensor) -> Tensor:
+        every = torch.stack([one(x).log_softmax(-1) for one in self.members])
+        return every.logsumexp(0) - log(len(every))
+
+
 class TrainingState(NamedTuple):
     """Where training stands, so that it can go on."""
 
@@ -115,7 +129,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     Parameters
     ----------
     approach
-        A name of :func:`ruleout.approaches`, or what :func:`ruleout.approach` returns.
+        A name of :func:`ruleout.approaches`, or what :func:`ruleout.approach` returns. Or
+        ``"auto"``: a few approaches, with settings that suit them, are tried and chosen from as a
+        grid is, by a criterion that holds for these sets; :attr:`auto_` says why. `grid`,
+        `criterion`, `learning_rate`, `weight_decay` and `batch_size` are then its own.
     approach_options
         Options of its loss, such as ``{"q": 0.5}`` of GCE.
     model
@@ -126,7 +143,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The shape of an example where the model reads images but rows are flat: ``(3, 32, 32)``.
     scale
         Scale the columns of X inside the model, by the rows of the first training: each less its
-        mean, over its standard deviation; see :class:`ruleout.datasets.scaling.Scaling`.
+        mean, over its standard deviation; see :class:`ruleout.datasets.tables.Scaling`. Or
+        ``"range"``: to between 0 and 1. With ``approach="auto"`` columns of very different sizes
+        are brought to that range, unless they are scaled anyway.
     learning_rate, weight_decay, batch_size, optimizer
         Of the training: ``"adam"`` (weight decay inside the gradient), ``"adamw"``, ``"sgd"`` or
         ``"sgd-momentum"`` (0.9).
@@ -153,6 +172,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Also choose the number of epochs: a configuration stops after `patience` epochs without a
         better criterion on the rows held out, then the model is trained on all rows for as many
         epochs as its best had, on average over folds.
+    members
+        How many models are trained in the end, with other first weights and orders of the rows;
+        predictions are the mean of theirs. None: 1, with ``approach="auto"`` 5, or 3 of each
+        approach where several predict together.
     classes
         All class names in their order, or their number, where y does not bring them.
     class_weight
@@ -195,6 +218,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         The trained `nn.Module`.
     record_
         How it was trained: approach, seeds, device, versions, data hash.
+    auto_
+        What ``approach="auto"`` tried and why, in a sentence.
 
     Examples
     --------
@@ -220,7 +245,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         hidden: Any = None,
         model_options: Any = None,
         shape: Any = None,
-        scale: bool = False,
+        scale: bool | str = False,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-5,
         epochs: int | None = None,
@@ -232,6 +257,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         validation_fraction: float | None = None,
         early_stopping: bool = False,
         patience: int = 10,
+        members: int | None = None,
         classes: Any = None,
         class_weight: Any = None,
         device: Any = None,
@@ -257,6 +283,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.validation_fraction = validation_fraction
         self.early_stopping = early_stopping
         self.patience = patience
+        self.members = members
         self.classes = classes
         self.class_weight = class_weight
         self.device = device
@@ -318,8 +345,17 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options = self._engine_options(X, data)
         options["epochs"] = self._epochs(len(data.trial.sets))
         seed = _seed(self.random_state)
-        options |= {"grid": self._grid(), "seed": seed}
         choosing = self._choosing(len(data.trial.sets))
+        auto = None
+        if self._auto:
+            if self.grid is not None and not self._small_grid:
+                raise InputError("approach='auto' chooses its own settings", "leave grid out")
+            auto = Auto.of(data.x, data.trial, self.model, self._model_options())
+            if self.epochs is None and auto.epochs is not None:
+                options["epochs"] = auto.epochs
+        options |= {"grid": self._grid() if auto is None else auto.grid, "seed": seed}
+        if auto is not None and choosing:
+            choosing["criterion"] = auto.criterion
         if choosing:
             trial = replace(data.trial, groups=together(data.x, data.trial.groups))
             data, said, judge = data._replace(trial=trial), trial.evidence, choosing["criterion"]
@@ -332,24 +368,35 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tell = progress or (_print_tenths() if self.verbose else None)
         options["callback"] = callback
         if choosing:
-            choosing["refit_progress"] = _stage(tell, "training the choice on all rows")
             if getattr(choosing["criterion"], "name", choosing["criterion"]) == "accuracy":
                 choosing["honest"] = _stage(tell, "judging the choice") or True
             options["progress"] = _stage(tell, f"searching {len(options['grid'])} configurations")
         else:
             options["progress"] = _stage(tell, "training")
-        found = search(data.x, [data.trial], **choosing, **options) if choosing else None
-        final = fit_grid(data.x, [data.trial], **options) if found is None else found.final
-        assert final is not None
+        found = None
+        if choosing:
+            found = search(data.x, [data.trial], refit=False, **choosing, **options)
+            options |= {"grid": [found.configuration], "epochs": found.epochs}
+            options["progress"] = _stage(tell, "training the choice on all rows")
+        if found is not None and auto is not None:
+            options["grid"] = auto.choices(found.grid.configurations, found.estimates[0])
+        usual = 1 if auto is None else 3 if auto.mixed else 5
+        count = _whole("members", usual if self.members is None else self.members)
+        seeds = np.random.SeedSequence(seed).generate_state(count).tolist()
+        each = [replace(data.trial, seed=own) for own in [seed, *seeds[1:]]]
+        final = fit_grid(data.x, each, **options)
         module = _trained(final, data.scaling)
         self.classes_ = data.classes
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
-        self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state))
+        known = fingerprint(data.x, [data.trial.sets])  # once, however many members learned it
+        self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state), known)
         if found is not None and choosing:
             self._keep_search(found)
             way = "share" if choosing["folds"] is None else "folds"
             self.record_["held_out" if way == "share" else way] = choosing[way]
             self._fold_models = _fold_models(found, data.scaling)
+        if auto is not None:
+            self.auto_ = auto.why
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -368,6 +415,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if isinstance(self.class_weight, str):
             say = "class_weight='balanced' needs all rows at once"
             raise InputError(say, "give partial_fit a dictionary")
+        if self._auto or self.members not in (None, 1):
+            say = "name one approach, and train one member"
+            raise InputError("partial_fit goes on with one model", say)
         first = not hasattr(self, "_state")
         X = gather(X, "X")[0]
         data = self._training_data(X, y, sample_weight, reset=first, named=classes, part=True)
@@ -378,14 +428,15 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             state, own = self._state, deepcopy(_inner(self.module_))
             options |= {"model": lambda *_, **__: own, "model_options": None}
         if state.engine is not None and state.optimizer == options["optimizer"]:
-            options["start"] = replace(state.engine, epochs=0)  # every call has an order of its own
+            # Every call has an order of its own, and rows of its own to remember.
+            options["start"] = replace(state.engine, epochs=0, memory=None)
         tuned = not first and self.grid is not None
         options["grid"] = [self.configuration_ if tuned else self._base()]
         fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
         module, before = _trained(fit, data.scaling), {} if first else vars(self).copy()
         self.classes_ = data.classes
         now = TrainingState(state.seed, state.calls + 1, self.optimizer, fit.state)
-        self._keep(module, fit, now)
+        self._keep(module, fit, now, fit.record["data"])
         if before:
             history, record = before["history_"], before["record_"]
             count = self.n_iter_ = before["n_iter_"] + 1
@@ -398,16 +449,19 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self.record_["data"] = sha256(both.encode()).hexdigest()
         return self
 
-    def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState) -> None:
-        """Keep a trained model; what was judged before no longer holds."""
+    def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState, data: str) -> None:
+        """Keep a trained model, and what it was trained on; what was judged no longer holds."""
         self.module_, self._state, self._fold_models = module, state, nn.ModuleList()
         scaled = {"scaled": True} if isinstance(module, Scaled) else {}
-        self.record_: dict[str, Any] = fit.record | scaled
+        every = [dict(one) for _ in range(fit.shape[0]) for one in fit.configurations]
+        many = {"members": every} if len(every) > 1 else {}
+        self.record_: dict[str, Any] = fit.record | scaled | many
+        self.record_["data"] = data
         self.configuration_: dict[str, Any] = dict(fit.configurations[0])
         self.n_iter_ = int(fit.stopped[0, 0])
         kept = fit.epochs <= self.n_iter_
         self.history_ = {"epoch": fit.epochs[kept], "loss": fit.history["loss"][0, 0, kept]}
-        for name in ("criterion_", "search_", "search_history_"):
+        for name in ("auto_", "criterion_", "search_", "search_history_"):
             self.__dict__.pop(name, None)
 
     def _keep_search(self, found: Search) -> None:
@@ -469,13 +523,15 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         codes = None if groups is None else group_numbers(groups, x.shape[0])
         trial = Trial(sets, rate=rate, groups=codes, evidence=known)
         data = inputs.TrainingData(x, trial, names).weighted(weight, self.class_weight)
-        if not isinstance(self.scale, bool):
-            raise InputError(f"scale is {brief(self.scale)}", "say True or False")
+        if not isinstance(self.scale, bool) and self.scale != "range":
+            raise InputError(f"scale is {brief(self.scale)}", 'say True, False or "range"')
         own = self.module_ if part and not reset else None
         if isinstance(own, Scaled):
             scaling = Scaling(own.mean.numpy(), own.spread.numpy())
         elif own is None and self.scale:
-            scaling = Scaling.of(data.x)
+            scaling = (Scaling.of_range if self.scale == "range" else Scaling.of)(data.x)
+        elif own is None and self._auto and Scaling.of(data.x).apart:
+            scaling = Scaling.of_range(data.x)
         else:
             return data
         return data._replace(x=scaling(data.x), scaling=scaling)
@@ -509,7 +565,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         images = isinstance(X, np.ndarray) and X.ndim > 2
         shape = () if self.shape is None else tuple(self.shape)
         options = {
-            "approach": find_approach(self.approach),
+            "approach": find_approach("log" if self._auto else self.approach),
             "model": self.model,
             "batch_size": _whole("batch_size", self.batch_size),
             "optimizer": check_optimizer(self.optimizer),
@@ -552,8 +608,16 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return options
 
     @property
-    def _small(self) -> bool:
+    def _auto(self) -> bool:
+        return isinstance(self.approach, str) and self.approach == "auto"
+
+    @property
+    def _small_grid(self) -> bool:
         return isinstance(self.grid, str) and self.grid == "small"
+
+    @property
+    def _small(self) -> bool:
+        return self._auto or self._small_grid
 
     def _epochs(self, n: int) -> int:
         """Return 100, or more where rows are few.
@@ -570,7 +634,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         sizes = [one.get("batch_size", self.batch_size) for one in self._grid()]
         per_epoch = -(-n // max(_whole("batch_size", size) for size in sizes))
         steps = _FEW_STEPS if self._small else _STEPS
-        if self._small and self.model == "linear" and find_approach(self.approach).graded:
+        linear = self._small and self.model == "linear" and not self._auto
+        if linear and find_approach(self.approach).graded:
             steps = max(steps, min(1000, 250 * per_epoch))
         return max(_EPOCHS, -(-steps // per_epoch))
 
@@ -578,7 +643,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options = {} if self.approach_options is None else self.approach_options
         if not isinstance(options, Mapping):
             raise InputError(f"approach_options is {brief(options)}", "give a dictionary or None")
-        find_approach(self.approach, **options)  # raises for those that it does not have
+        find_approach("log" if self._auto else self.approach, **options)  # raises for unknown ones
         base = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
         return configurations([base | dict(options)])[0]
 
@@ -596,7 +661,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _choosing(self, n: int) -> dict[str, Any] | None:
         """Return how rows held out choose, or None where there is nothing to choose."""
-        if self.grid is None and not self.early_stopping:
+        if self.grid is None and not self.early_stopping and not self._auto:
             return None
         share, rule = self.validation_fraction, self.rule
         many = _MANY if self.model == "linear" else _MANY_DEAR
@@ -620,7 +685,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         check_is_fitted(self, "module_")
         x, module = self._checked(gather(X, "X")[0], reset=False), module or self.module_
-        if dense_layers(_inner(module)) is not None:
+        if _dense(module):
             module = deepcopy(module).double()
         if self.device is not None:
             module = deepcopy(module).to(find_device(self.device, "float32"))
@@ -665,12 +730,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         r"""Return the most likely class of each row by the model and by what was said about it.
 
         Bayes' rule multiplies the two. How sure the model may be, all that was said tells: its
-        probabilities p become :math:`(1-\lambda) q^t / \sum q^t + \lambda/k`, :math:`q = p/m^a`. m
-        is the sum of p over up to 4,096 rows, plus 5: a = 0 leaves classes as frequent as the model
-        sees them, a = 1 makes them about equal. The answer is a mean over t, a, :math:`\lambda`,
-        each counting as likely as it makes all that was said. Beforehand :math:`\lambda` is the
-        larger, the more often models that were trained on other rows name another class (measured:
-        benchmarks/resolve_calibration.py).
+        probabilities p become :math:`(1-\lambda) q^t / \sum q^t + \lambda/k`,
+        :math:`q = p\, e^{av}`: a = 0 leaves classes as frequent as the model sees them, a = 1 makes
+        them equally frequent in up to 4,096 rows, unless rows are few. The answer is a mean over t,
+        a, :math:`\lambda`, each counting as likely as it makes all that was said. Beforehand
+        :math:`\lambda` is the larger, the more often models that were trained on other rows name
+        another class (measured: benchmarks/resolve_calibration.py).
 
         Parameters
         ----------
@@ -732,7 +797,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if len(np.unique(groups)) < 2:
             raise InputError("a single row, or group, trained the model", "say cross=False")
         options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
-        fewest, most = _CUTS if dense_layers(_inner(self.module_)) is not None else _CUTS[:1] * 2
+        fewest, most = _CUTS if _dense(self.module_) else _CUTS[:1] * 2
         cuts = int(np.clip(1000 * fewest // n, fewest, most)) if n < _MANY else 1
         parts = [part for _ in range(cuts) for part in folds(n, _FOLDS, groups, chance)]
         fit = fit_grid(
@@ -817,16 +882,25 @@ def _inner(module: nn.Module) -> nn.Module:
     return module.module if isinstance(module, Scaled) else module
 
 
+def _dense(module: nn.Module) -> bool:
+    """Whether a model, or all of a committee, are linear models or perceptrons."""
+    inner = _inner(module)
+    every = inner.members if isinstance(inner, Committee) else [inner]
+    return all(dense_layers(one) is not None for one in every)
+
+
 def _trained(fit: GridFit, scaling: Scaling | None) -> nn.Module:
-    """Return the one model of a fit, in the precision it was trained in; raise if it is lost."""
-    module = fit.fresh(0)
-    weights = {name: value[0, 0].clone() for name, value in fit.weights.items()}
-    module.load_state_dict(weights, assign=True)
-    if fit.diverged[0, 0] or not _finite(module):
-        rate = fit.configurations[0]["learning_rate"]
-        problem = f"training diverged in epoch {int(fit.diverged[0, 0] or fit.epochs[-1])}"
-        say = f"scale the features, or lower learning_rate (it was {rate:g})"
-        raise InputError(problem, say)
+    """Return the model of a fit, or all of them; raise if one is lost."""
+    every = []
+    for trial, place in product(*map(range, fit.shape)):
+        module = fit.module(trial, place)
+        if fit.diverged[trial, place] or not _finite(module):
+            rate = fit.configurations[place]["learning_rate"]
+            ended = int(fit.diverged[trial, place] or fit.epochs[-1])
+            say = f"scale the features, or lower learning_rate (it was {rate:g})"
+            raise InputError(f"training diverged in epoch {ended}", say)
+        every.append(module)
+    module = every[0] if len(every) == 1 else Committee(every)
     return (module if scaling is None else Scaled(module, *scaling)).eval()
 
 
@@ -866,7 +940,8 @@ _POWERS, _EVEN = np.geomspace(1 / 16, 16, 17), (0.0, 0.5, 1.0)
 _SHARES = torch.tensor([1e-6, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.55, 0.75]).double()
 _DOUBT = 0.035  # the share to be expected of a single model
 _SAMPLE = 4096  # rows that tell how sure
-_ROWS = 5  # of each class, beside those that are there: few rows do not tell how frequent it is
+_ROWS = 5  # which tell as much about how frequent a class is as was known before
+_BENT = 1.5  # how far from 0 the logarithm of a power is, beforehand
 
 
 def _mean(
@@ -875,15 +950,34 @@ def _mean(
     """Return the logarithm of the mean over models, ``[n, k]``, and the share to be expected of it.
 
     `each` has a model's logits for the rows in its `places`. How often a model names another class
-    than the mean says how much may be doubted.
+    than the mean, without its own part in it, says how much may be doubted.
     """
     found = torch.zeros(2, *shape, dtype=torch.float64)
     for own, logits in zip(places, each, strict=True):
         found[0, own] += logits.softmax(-1)
         found[1, own, logits.argmax(-1)] += 1
-    mean, votes = found / found.sum(-1, keepdim=True)
-    differ = 1 - float(votes.gather(-1, mean.argmax(-1, keepdim=True)).mean())
-    return mean.log(), 2 * differ**2 + 0.002
+    count = found[1].sum(-1, keepdim=True)
+    mean = found[0] / count
+    others = count - found[1].gather(-1, mean.argmax(-1, keepdim=True))
+    differ = float((others / (count - 1).clamp(min=1)).mean())
+    return mean.log(), 1.5 * differ**2 + 0.002
+
+
+def _evening(logits: Tensor) -> Tensor:
+    """Return what added to logits, ``[n, k]``, makes classes equally frequent, if rows are many.
+
+    Beforehand it is about 0, with a variance of 1 / `_ROWS`; by Newton's method.
+    """
+    (n, k), found = logits.shape, logits.new_zeros(logits.shape[1])
+    for _ in range(50):
+        seen = (logits + found).softmax(-1)
+        often = seen.sum(0)
+        bend = (often + _ROWS).diag() - seen.T @ seen
+        step: Tensor = torch.linalg.solve(bend, often - n / k + _ROWS * found)
+        found = found - step / step.abs().amax().clamp(min=1)
+        if step.abs().amax() < 1e-6:
+            break
+    return found
 
 
 def _posterior(
@@ -898,8 +992,8 @@ def _posterior(
     prior = torch.gradient(_SHARES)[0].log() - _SHARES / doubt
     n, k = logits.shape
     some = torch.linspace(0, n - 1, min(n, _SAMPLE)).long()
-    seen = (logits[some].softmax(-1).sum(0) + _ROWS).log()
-    each = [(even, logits - even * seen) for even in _EVEN]
+    evening = _evening(logits[some])
+    each = [(even, logits + even * evening) for even in _EVEN]
     best, total, means = -np.inf, 0.0, torch.zeros(2, n, k, dtype=torch.float64)
     for plausible, table in cases:
         top = table.amax(-1, keepdim=True)
@@ -908,7 +1002,7 @@ def _posterior(
             agree = ((power * own[some]).softmax(-1) * chance[some]).sum(-1, keepdim=True)
             mixed = (1 - _SHARES) * agree + _SHARES * chance[some].mean(-1, keepdim=True)
             likely = mixed.log().sum(0) * (n / max(len(some), 1)) + prior
-            likely += float(top.sum()) + plausible - np.log(power) ** 2 / 2 - even
+            likely += float(top.sum()) + plausible - (np.log(power) / _BENT) ** 2 / 2 - even
             if float(likely.max()) > best:
                 means, total = (
                     part * np.exp(best - float(likely.max())) for part in (means, total)

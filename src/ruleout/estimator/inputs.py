@@ -33,20 +33,27 @@ class TrainingData(NamedTuple):
     scaling: Scaling | None = None  # that x has gone through
 
     def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
-        """Weigh rows; leave out those that weigh nothing, and where answers teach, without one."""
+        """Weigh rows; leave out those that weigh nothing, and those about which nothing is known.
+
+        Credit that true labels corrected has its mean over all rows: of those left it is as much.
+        """
         sets, rate, weight = self.trial.sets, self.trial.rate, None
+        said = self.trial.evidence
+        keep = told = says(sets if said is None else said)
         if sample_weight is not None:
             weight = _checked_weights(sample_weight, len(sets))
         if class_weight is not None:
             weight = weigh_rows(sets, self.classes.tolist(), class_weight, weight, rate)
-        keep = np.ones(len(sets), np.bool_) if weight is None else weight > 0
-        if rate is not None:
-            keep &= sets.sizes > 0
+        if weight is not None:
+            keep = told & (weight > 0)
         trial = replace(self.trial, weight=weight)
         if keep.all():
             return self._replace(trial=trial)
         if not keep.any():
             raise InputError("every row with an answer weighs zero", "give some row a weight")
+        if said is not None and said.corrected:
+            credit = said.credit._replace(value=said.credit.value * told.mean())
+            trial = replace(trial, evidence=replace(said, credit=credit))
         rows = np.flatnonzero(keep)
         return TrainingData(self.x[rows], replace(trial.part(rows), rows=None), self.classes, rows)
 
@@ -151,6 +158,17 @@ def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:
         return target(y, classes)[0]
     named = classes.dtype.kind in "iuUO"
     return _as_sets(y, classes.tolist() if named else len(classes))
+
+
+def says(known: LabelSets | Evidence) -> NDArray[np.bool_]:
+    """Tell of each row whether anything is known about it, ``[n]``."""
+    found = known.sizes if isinstance(known, LabelSets) else np.ptp(known.costs, axis=1)
+    return np.asarray(found > 0)
+
+
+def may_err(said: Evidence | None) -> bool:
+    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible."""
+    return said is not None and bool(((said.costs > 0) & np.isfinite(said.likelihood)).any())
 
 
 def check_rows(n: int, y: Any, what: str = "set") -> None:

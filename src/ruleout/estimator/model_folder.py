@@ -24,10 +24,15 @@ from numpy.typing import NDArray
 from safetensors import torch as safetensors
 from torch import Tensor, nn
 
-from ruleout.estimator.classifier import Judged, RuleOutClassifier, Scaled, TrainingState
+from ruleout.estimator.classifier import (
+    Committee,
+    Judged,
+    RuleOutClassifier,
+    Scaled,
+    TrainingState,
+)
 from ruleout.labels.atomic import atomic_folder, atomic_write
 from ruleout.labels.errors import InputError
-from ruleout.losses import Loss
 from ruleout.methods import Approach, approach, approaches
 from ruleout.models import MODELS, build
 from ruleout.selection import Criterion
@@ -38,7 +43,8 @@ FORMAT, SCHEMA = "ruleout model", 1
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _CARD_BYTES = 256 << 20  # a million class names take some
 _HEADER_BYTES = 1 << 20
-_WIDTHS, _MODELS = 1000, 20  # hidden layers and models of folds that a card may ask for
+#: Hidden layers, models of folds and members that a card may ask for.
+_WIDTHS, _MODELS, _MEMBERS = 1000, 20, 1000
 _CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
 _DTYPES = {
     "F64": torch.float64,
@@ -131,7 +137,7 @@ def _card(
 
 def _named(own: Approach, options: Any) -> dict[str, Any]:
     """Return the name that an approach is registered under, else its own, and its options."""
-    source = replace(own.source, options={}) if isinstance(own.source, Loss) else own.source
+    source = replace(own.source, options={})
     table = {name: approach(name) for name in approaches()}
     same = (name for name, row in table.items() if (row.form, row.source) == (own.form, source))
     name = next(same, None if own.name in table else own.name)  # None: the name means another
@@ -278,14 +284,23 @@ def load(
     if not good or prod(shape) != card["features"]:
         _wrong(file, "shape")
     module = _untrained(clf, shape, card["configuration"], file)
-    if card["record"].get("scaled") is True:
-        module = Scaled(module, *(torch.empty(prod(shape), device="meta") for _ in range(2)))
-    module.example_shape = shape  # type: ignore[assignment]  # modules take any attribute
     folds = card.get("folds", {"models": 0})  # which older ones lack
     count = folds.get("models") if isinstance(folds, dict) else None
+    members = card["record"].get("members", [])
     if type(count) is not int or count not in range(_MODELS):
         _wrong(file, "folds")
-    clf._fold_models = nn.ModuleList(deepcopy(module) for _ in range(count)).eval()
+    good = isinstance(members, list) and all(isinstance(one, dict) for one in members)
+    if not good or len(members) > _MEMBERS:
+        _wrong(file, "record")
+    single = module
+    if members:
+        module = Committee(_untrained(clf, shape, one, file) for one in members)
+    if card["record"].get("scaled") is True:
+        empty = [torch.empty(prod(shape), device="meta") for _ in range(2)]
+        single, module = Scaled(single, *empty), Scaled(module, *empty)
+    for one in (single, module):
+        one.example_shape = shape  # type: ignore[assignment]  # modules take any attribute
+    clf._fold_models = nn.ModuleList(deepcopy(single) for _ in range(count)).eval()
     floats = torch.float64 if clf.precision == "float64" else torch.float32
     for name, one, told in ((WEIGHTS, module, "weights"), (FOLDS, clf._fold_models, "folds")):
         if one.state_dict():
@@ -344,7 +359,8 @@ def _parse(file: Path) -> dict[str, Any]:
 
 
 def _classifier(card: Mapping[str, Any], file: Path, model: Any, device: Any) -> RuleOutClassifier:
-    config, own = {"scale": False} | card["config"], card["own_model"]  # which older ones lack
+    older = {"scale": False, "members": None}  # what some cards lack
+    config, own = older | card["config"], card["own_model"]
     if set(config) != set(RuleOutClassifier().get_params(deep=False)):
         _wrong(file, "config")
     if own is None and not isinstance(config["model"], str):

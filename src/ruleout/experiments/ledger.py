@@ -36,7 +36,11 @@ except ImportError:  # Windows: one driver at a time
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Record:
-    """The result of one cell: T trials, of which S searched a grid of C configurations."""
+    """The result of one cell: T trials, of which S searched a grid of C configurations.
+
+    After successive halving these are the configurations of the last round, and ``about["rounds"]``
+    holds those before.
+    """
 
     spec: Spec  #: what was run
     configurations: list[dict[str, Any]]  #: the grid
@@ -73,16 +77,19 @@ class Record:
 
     @property
     def estimate(self) -> float:
-        """The criterion of what was chosen, mean over the trials that searched."""
-        own = zip(self.estimates, self.chosen, strict=False)
-        return float(np.mean([values[chosen] for values, chosen in own]))
+        """The criterion of what was chosen, mean over the trials that searched; NaN without any."""
+        own = [values[chosen] for values, chosen in zip(self.estimates, self.chosen, strict=False)]
+        return float(np.mean(own)) if own else float("nan")
 
     @property
     def oracle(self) -> tuple[float, dict[str, Any]]:
         """The best mean test accuracy that any one configuration had before choosing, and which.
 
-        True labels decide here, so it is an upper end for judging the choice, never a result.
+        True labels decide here, so it is an upper end for judging the choice, never a result; NaN
+        where nothing was searched.
         """
+        if not len(self.estimates):
+            return float("nan"), self.configuration
         means = np.where(np.isfinite(self.estimates.mean(0)), self.tests.mean(0), -np.inf)
         best = int(np.argmax(means))
         return float(means[best]), self.configurations[best]
@@ -288,7 +295,7 @@ class Ledger(AbstractContextManager["Ledger"]):
                 " RETURNING id",
                 *(key, grid, _blob(record.epochs, "<i4"), json.dumps(about, sort_keys=True)),
             )
-            for table, rows in _rows_of(record).items():
+            for table, rows in ((name, own) for name, own in _rows_of(record).items() if own):
                 marks = ", ".join("?" * (1 + len(rows[0])))
                 numbered = [(number, *row) for row in rows]
                 self._many(f"INSERT INTO {table} VALUES ({marks})", numbered)

@@ -5,7 +5,7 @@
 
 import csv
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeAlias
@@ -22,6 +22,9 @@ from ruleout.models import MODELS as MODEL_NAMES
 
 #: The tables, as the command line names them: the name in ``printed.csv``.
 TABLES = {name.replace("_", "-"): name for name in NAMES["tables"]}
+
+#: The cells of all tables with linear models and MLPs, as the command line names them.
+LINEAR_MLP = "linear-mlp"
 
 #: The paper's names of data sets and of models: ours.
 DATASETS: dict[str, str] = NAMES["datasets"]
@@ -120,8 +123,9 @@ def plan(
 ) -> list[Spec]:
     """Return one spec for each cell of a table, data set by data set, in the order of its rows.
 
-    `table` is a name of :data:`~ruleout.experiments.TABLES`. None: a table of your own, of the data
-    sets and approaches that you name, with linear models unless `models` says otherwise. Elsewhere
+    `table` is a name of :data:`~ruleout.experiments.TABLES`, or ``"linear-mlp"``: all cells but
+    those of CIFAR-10, where `search_trials` is for MLPs alone. None: a table of your own, of the
+    data sets and approaches that you name, with linear models unless `models` says otherwise. Else
     `datasets` and `approaches` choose, by the names of the paper or of code; those that the paper
     has nowhere, such as what :func:`ruleout.datasets.register` and :func:`ruleout.losses.register`
     added, become further columns and rows. `models` and `laws` take the place of those of the
@@ -132,31 +136,48 @@ def plan(
     >>> specs = plan("uci")
     >>> len(specs), str(specs[0])
     (72, 'yeast, linear, exp')
+    >>> len(plan("linear-mlp"))
+    484
     >>> [spec.law for spec in plan("fixed-linear", approaches=["LOG"])][:2]
     ['fixed:1', 'fixed:2']
     >>> mine = plan(None, datasets=["digits"], approaches=["log", "clpl"], models=["mlp"])
     >>> [str(one) for one in mine]
     ['digits, mlp, log', 'digits, mlp, clpl']
     """
-    named = None if table is None else find_name("table", table, TABLES)
+    known = {name: [own] for name, own in TABLES.items()} | {LINEAR_MLP: list(TABLES.values())}
+    tables = [] if table is None else find_name("table", table, known)
     law = find_protocol(protocol).law
-    cells = [one for one in printed() if named in (None, one.table)]
-    fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in cells]
-    places = [(*c.place[:2], drawn) for c, drawn in zip(cells, fixed, strict=True)]
-    sets = [(c.dataset, c.place[0]) for c in cells]
-    rows = [(c.approach, c.row) for c in cells]
+    cells = [one for one in printed() if table is None or one.table in tables]
+    if table == LINEAR_MLP:
+        cells = [one for one in cells if one.model in ("linear", "mlp")]
     if table is None and (datasets is None or approaches is None):
         raise ValueError("a table of your own needs data sets and approaches; name some of each")
     for model in models or ():
         find_name("model", model, MODEL_NAMES)  # raises, as the next, for a name that is not known
     for one in laws or ():
         size_law(one, 99)
-    return [
-        Spec(dataset=dataset, model=model, approach=row, law=drawn, protocol=protocol, **settings)
-        for dataset in _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())
-        for model, drawn in _columns(dataset, places if table else [], models, laws, law)
-        for row in _chosen("approach", approaches, rows, approach_names(), PAPER)
-    ]
+    sets = [(c.dataset, c.place[0]) for c in cells]
+    rows = [(c.approach, c.row) for c in cells]
+    wanted = _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())
+    chosen = _chosen("approach", approaches, rows, approach_names(), PAPER)
+    found = []
+    for here in [[c for c in cells if c.table == one] for one in tables] or [[]]:
+        fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in here]
+        places = [(*c.place[:2], drawn) for c, drawn in zip(here, fixed, strict=True)]
+        found += [
+            Spec(dataset=data, model=model, approach=row, law=drawn, protocol=protocol, **settings)
+            for data in _of_table(wanted, [c.place[0] for c in here], DATASETS.values())
+            for model, drawn in _columns(data, places, models, laws, law)
+            for row in _of_table(chosen, [c.row for c in here], PAPER)
+        ]
+    if table == LINEAR_MLP:
+        found = [replace(s, search_trials=0) if s.model == "linear" else s for s in found]
+    return list(dict.fromkeys(found))
+
+
+def _of_table(names: list[str], here: Collection[str], papers: Collection[str]) -> list[str]:
+    """Return those that a table has, and those that the paper has nowhere."""
+    return [name for name in names if not here or name in here or name not in papers]
 
 
 _Names: TypeAlias = Collection[str] | None

@@ -36,15 +36,18 @@ def drive_ray(
     seen: Callable[[Ledger], None] = lambda _: None,
     cpus: float = 1,
     gpus: float = 0.25,
+    checkpoints: str | Path | None = None,
 ) -> None:
     """Work through tasks on a Ray cluster; what is not said here is as for :func:`drive`.
 
     The cluster is that of ``RAY_ADDRESS``, else the one that runs on this machine, else one that
     is started for the time being. A task takes `cpus` cores and, on CUDA, `gpus` GPUs. At most
-    `workers` tasks are under way; 0: as many as the cluster has room for.
+    `workers` tasks are under way; 0: as many as the cluster has room for. `checkpoints` must be a
+    folder that all nodes share.
     """
     needs = {"CPU": cpus} | ({} if device in (None, "cpu") else {"GPU": gpus})
-    given = device, max(1, int(cpus)), pickle.dumps(compute), runner.registering(), sys.path
+    made = pickle.dumps(runner.going_on(compute, checkpoints))
+    given = device, max(1, int(cpus)), made, runner.registering(), sys.path
     if needs.get("GPU", 0) > 1 and gpus % 1:
         raise InputError(f"Ray gives no task {gpus:g} GPUs", "say a whole number, or less than 1")
     data: dict[str, Any] = {}
@@ -77,6 +80,7 @@ def drive_ray(
                 spec, claim = running.pop(one)
                 _settle(ray, ledger, spec, one)
                 claim.close()
+            runner.tidy(ledger, checkpoints)
             seen(ledger)
             time.sleep(0 if running or over else runner.PAUSE)  # others have what is left
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,14 +18,32 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ruleout import report
-from ruleout.comparison.significance import holm, significance
+from ruleout.comparison.significance import (
+    Ranking,
+    Significance,
+    holm,
+    rank_approaches,
+    significance,
+)
 from ruleout.experiments import plans
 from ruleout.experiments.ledger import Failure, Holdings, Record, write_parquet
-from ruleout.experiments.specs import NAMES, Spec, protocol
+from ruleout.experiments.specs import GRIDS, NAMES, Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.methods import PAPER, approach
-from ruleout.report import CellTable, Curves, Line, Listing, Note, Part, Report, Section, TableCell
+from ruleout.report import (
+    CellTable,
+    Curves,
+    Line,
+    Listing,
+    Note,
+    Part,
+    Ranks,
+    Report,
+    Section,
+    TableCell,
+)
+from ruleout.report.charts import lanes
 from ruleout.report.number_format import duration, p_value
 from ruleout.version import __version__
 
@@ -49,7 +68,8 @@ def write_report(
     - ``accuracy.csv``: cells beside the paper's, with the keys of the paper's own file; of
       further settings ``accuracy-SETTING.csv``;
     - ``ledger/*.parquet``: every trial and every configuration;
-    - ``figure-1.png``, ``.pdf`` and ``figure-2``: accuracy by epoch of the unbiased losses.
+    - ``figure-1.png``, ``.pdf`` and ``figure-2``: accuracy by epoch of the unbiased losses;
+    - ``ranks.png``, ``.pdf``: average ranks over columns, of further settings ``ranks-SETTING``.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
@@ -73,6 +93,9 @@ def write_report(
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
     if kinds:
         made += draw(held.records, place, kinds)
+        for setting, found in rankings(tables).items():
+            if isinstance(found, Ranking):
+                made += draw_ranks(found, place / f"ranks{setting and f'-{setting}'}", kinds)
     return made
 
 
@@ -96,14 +119,13 @@ def _row(found: plans.Printed, record: Record) -> dict[str, Any]:
         return "|".join(f"{value:g}" for value in values)
 
     spec = record.spec
-    how = f" in {spec.search_trials} trial" if spec.search_trials else " per trial" * spec.per_trial
     return {name: getattr(found, name) for name in COLUMNS[:6]} | {
         "mean": points(100 * record.mean),
         "std": points(100 * record.std),
         "trials": spec.trials,
         **{name: chosen(name) for name in ("learning_rate", "weight_decay")},
         "protocol": spec.protocol,
-        "chosen_by": f"{spec.criterion}{how}",
+        "chosen_by": spec.chosen_by,
         "paper_mean": f"{found.mean:.2f}",
         "paper_std": f"{found.std:.2f}",
         "difference": points(100 * record.mean - found.mean),
@@ -114,8 +136,7 @@ def _row(found: plans.Printed, record: Record) -> dict[str, Any]:
 def page(held: Holdings, title: str = "Learning with multiple complementary labels") -> Report:
     """Return the report of all that ledgers hold."""
     tables = paper_tables(held)
-    compared = [r for table in tables if table.cells.compared for r in table.records]
-    told = count(compared)
+    told = count(r for table in tables if table.cells.compared for r in table.records)
     summary = ["No cell of the paper's tables has been run."]
     if told["run"]:
         beside = told["agrees"] + told["better"] + told["worse"]
@@ -129,6 +150,8 @@ def page(held: Holdings, title: str = "Learning with multiple complementary labe
     if held.failures:
         summary.append(f"{len(held.failures)} cells failed; they are listed with their errors.")
     facts, sections = _page_facts(held.records), [_section(table) for table in tables]
+    if compared := rankings(tables):
+        sections.append(_compared(compared))
     if panels := _panels(held.records):
         sections.append(_figures(panels))
     return Report(title, summary=summary, facts=facts, sections=sections)
@@ -176,10 +199,15 @@ def _section(table: PaperTable) -> Section:
         parts.append(Listing(title, rises))
     text = ""
     if table.records:
-        spec, grid = table.records[0].spec, len(table.records[0].configurations)
+        specs = [record.spec for record in table.records]
+        spec, grid = specs[0], max(len(record.configurations) for record in table.records)
+        trials, precision = (
+            " or ".join(dict.fromkeys(str(getattr(one, name)) for one in specs))
+            for name in ("trials", "precision")
+        )
         text = (
-            f"{spec.trials} trials, {spec.epochs} epochs, {grid} configurations, protocol "
-            f"“{spec.protocol}”, {spec.features} features, {spec.precision}. Accuracies are means "
+            f"{trials} trials, {spec.epochs} epochs, {grid} configurations, protocol "
+            f"“{spec.protocol}”, {spec.features} features, {precision}. Accuracies are means "
             f"of the last {spec.average} epochs; configurations were chosen by {spec.criterion} on "
             f"{100 * spec.share:g} % of the training rows, without true labels."
         )
@@ -205,38 +233,53 @@ class PaperTable(NamedTuple):
 def paper_tables(held: Holdings) -> list[PaperTable]:
     """Return a table for each group of tasks that share table and setting, the usual ones first.
 
-    Rows and columns that the paper does not have follow its own.
+    Rows and columns that the paper does not have follow its own. A cell of the paper that was run
+    with another grid, fewer trials or another precision stands in its table, and says so, as long
+    as no fuller record of it is there.
     """
     done = {record.spec.key for record in held.records}
+    tried = done | {failure.spec.key for failure in held.failures}
+    known, shown = set[tuple[Place, str, str]](), dict[Spec, str]()
+    for spec in sorted(held.specs, key=lambda one: (one.key in done, one.fullness), reverse=True):
+        both = _group(spec), repr(spec.setting)
+        first, other = ((_place(spec), spec.approach, one) not in known for one in both)
+        if first or (other and spec.key in tried):
+            shown[spec] = both[0] if first else both[1]
+        known |= {(_place(spec), spec.approach, one) for one in both}
     groups: dict[tuple[str, str], list[Spec]] = {}
-    cells: dict[tuple[Place, str, str], Spec] = {}
-    for spec in sorted(held.specs, key=lambda one: (one.key in done, one.searching)):
-        cells[_place(spec), spec.approach, repr(spec.setting)] = spec  # the fullest search that ran
-    shown = set(cells.values())
-    for spec in (one for one in held.specs if one in shown):
-        groups.setdefault((plans.table_of(spec), repr(spec.setting)), []).append(spec)
+    listed = [spec for spec in held.specs if spec in shown]
+    for spec in sorted(listed, key=lambda one: shown[one] != _group(one)):
+        groups.setdefault((plans.table_of(spec), shown[spec]), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
     for (table, _), specs in groups.items():
-        words = _unusual(specs[0])
-        more = ([*words, str(end)] for end in (specs[0].precision, *range(2, 99)))
+        usual = max(specs, key=lambda one: one.fullness)
+        words = _unusual(usual)
+        more = ([*words, str(end)] for end in (usual.precision, *range(2, 99)))
         setting = next(one for one in map("-".join, [words, *more]) if (table, one) not in taken)
         taken.add((table, setting))
-        made.append(_made(table, setting, specs, held.only(specs)))
+        title = [NAMES["tables"].get(table, "Cells that the paper does not have")]
+        title += [word.replace("-", " ") for word in words]
+        made.append(_made(table, ", ".join(title), setting, specs, held.only(specs)))
     return sorted(made, key=lambda one: bool(one.setting))
 
 
-def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperTable:
-    cells, words = _cells(held), [word.replace("-", " ") for word in _unusual(specs[0])]
+def _group(spec: Spec) -> str:
+    """Return what cells of one table share, in a table of the paper only how they compare."""
+    return repr(spec.setting if plans.table_of(spec) == "own" else spec.comparable)
+
+
+def _made(table: str, title: str, setting: str, specs: list[Spec], held: Holdings) -> PaperTable:
+    cells = _cells(held)
     laid = {(_place(s), s.approach): cells[s.key] for s in specs}
-    absent = TableCell(None, note="not asked for")
+    absent = TableCell(None, note="not run")
     heads = _heads(specs)
     tested = _by_place(held.records)
     ours = [best_of_ours(tested.get(place, {}).values()) for place in heads]
     rows = sorted({s.approach for s in specs}, key=_order)
     return PaperTable(
         CellTable(
-            ", ".join([NAMES["tables"].get(table, "Cells that the paper does not have"), *words]),
+            title,
             list(heads.values()),
             [
                 report.TableRow(*_named(row), [laid.get((p, row), absent) for p in heads])
@@ -257,14 +300,25 @@ def _made(table: str, setting: str, specs: list[Spec], held: Holdings) -> PaperT
 
 
 def _fewer(records: Sequence[Record]) -> str:
-    """Say in which cells not every trial searched the grid."""
-    fewer = [record.spec for record in records if record.spec.search_trials]
-    if not fewer:
-        return ""
-    return (
-        f" In {len(fewer)} of {len(records)} cells {fewer[0].search_trials} of {fewer[0].trials} "
-        "trials searched the grid for all: see “chosen_by” in accuracy.csv."
+    """Say in which cells less was computed than in others."""
+    specs = [record.spec for record in records]
+    most = max((one.trials for one in specs), default=0)
+    usual = Counter(one.precision for one in specs).most_common(1)
+    cases = {
+        "{0.search_trials} of {0.trials} trials searched the grid for all": [
+            one for one in specs if one.search_trials
+        ],
+        "the paper's source prints the configuration": [o for o in specs if o.grid == "printed"],
+        "successive halving searched the grid": [one for one in specs if one.grid == "halving"],
+        "there are fewer trials, and no test": [one for one in specs if one.trials < most],
+        "another precision was used": [one for one in specs if one.precision != usual[0][0]],
+    }
+    told = "; ".join(
+        f"in {len(some)} of {len(specs)} cells {text.format(*some)}"
+        for text, some in cases.items()
+        if some
     )
+    return f" I{told[1:]}: see “chosen_by” in accuracy.csv." if told else ""
 
 
 def _place(spec: Spec) -> Place:
@@ -323,7 +377,8 @@ def _named(name: str) -> tuple[str, str]:
 def _unusual(spec: Spec) -> list[str]:
     """Return what is unusual about a setting, in words that file names can hold."""
     usual = Spec(dataset="", approach="").setting
-    usual |= {name: spec.setting[name] for name in ("precision", "law", "protocol")}  # told beneath
+    beneath = ["precision", "law", "protocol"] + ["grid"] * (spec.grid in GRIDS)
+    usual |= {name: spec.setting[name] for name in beneath}
     changed = {name: value for name, value in spec.setting.items() if value != usual[name]}
     words = [] if spec.protocol == "released" else [spec.protocol]
     plain = {"features": spec.features, "per_trial": "per-trial", "grid": "own-grid"}
@@ -360,7 +415,7 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
     if ours is None:
         return cells
     others = [record for record in alive if record is not ours]
-    tests = significance(ours.accuracy, [other.accuracy for other in others])
+    tests = _tests(ours, others)
     for other, test in zip(others, tests, strict=True):
         cells[other.spec.key] = replace(
             cells[other.spec.key],
@@ -370,6 +425,13 @@ def _tested(records: list[Record]) -> dict[str, TableCell]:
             holm=test.mark_holm,
         )
     return cells
+
+
+def _tests(ours: Record, others: Sequence[Record]) -> list[Significance]:
+    """Test in pairs of trials; what has more trials, or fewer, is not tested."""
+    same = [len(other.accuracy) == len(ours.accuracy) for other in others]
+    pairs = zip(others, same, strict=True)
+    return significance(ours.accuracy, [one.accuracy if fair else None for one, fair in pairs])
 
 
 def best_of_ours(records: Iterable[Record]) -> Record | None:
@@ -402,10 +464,14 @@ def _cell(record: Record) -> TableCell:
 def _facts(record: Record) -> Mapping[str, object]:
     about, (best, setting) = record.about, record.oracle
     where = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in setting.items())
-    return {
+    tried: dict[str, object] = {
         "Criterion of the choice, held out": f"{100 * record.estimate:.2f} %",
         "Trials that searched the grid": f"{record.spec.searching} of {record.spec.trials}",
         "Best on test rows before refit (true labels)": f"{100 * best:.2f} % ({where})",
+    }
+    return {
+        "Chosen by": record.spec.chosen_by,
+        **(tried if record.spec.searching else {}),
         "Form that ran": record.spec.runs,
         "Models trained": f"{about.get('models', 0)}, of which {about.get('diverged', 0)} diverged",
         "Time": duration(record.seconds),
@@ -472,6 +538,8 @@ def findings(records: Sequence[Record]) -> list[Finding]:
     """
     if not records:
         return []
+    most = max(record.spec.trials for record in records)
+    fewer = len(records) - len(records := [r for r in records if r.spec.trials == most])
     noun = "sizes" if records[0].spec.law.startswith("fixed:") else "data sets"
     laid, there = columns(records), {plans.printed_for(record.spec) for record in records}
     found = []
@@ -487,6 +555,7 @@ def findings(records: Sequence[Record]) -> list[Finding]:
         held, told = ask(whole, noun) if wanted and whole else ("", "")
         if lacking := len(wanted - there):
             missing = f"{lacking} of the {len(wanted)} cells it speaks of are missing"
+            missing += " or have fewer trials" * bool(fewer)
             held, told = "not tested", "; so far: ".join(filter(None, [missing, told]))
         if wanted:
             found.append(Finding(NAMES["claims"][claim], held, told))
@@ -495,7 +564,7 @@ def findings(records: Sequence[Record]) -> list[Finding]:
 
 def _compare(ours: Record, theirs: Record) -> report.parts.Mark:
     """Say which of two is significantly better: •, ○, or neither."""
-    return significance(ours.accuracy, [theirs.accuracy])[0].mark
+    return _tests(ours, [theirs])[0].mark
 
 
 def _counted(
@@ -614,6 +683,83 @@ def trends(records: Sequence[Record]) -> tuple[list[int], list[Trend]]:
     ]
 
 
+def rankings(tables: Sequence[PaperTable]) -> dict[str, Ranking | str]:
+    """Rank approaches over the columns of all tables, setting by setting; or say why not.
+
+    Settings of one approach or one column are left out.
+    """
+    settings: dict[str, list[Record]] = {}
+    for table in tables:
+        settings.setdefault(table.setting, []).extend(table.records)
+    found: dict[str, Ranking | str] = {}
+    for setting, records in settings.items():
+        scores = {
+            place: {name: record.mean for name, record in column.items()}
+            for place, column in _by_place(records).items()
+        }
+        if len(scores) > 1 and len({r.spec.approach for r in records}) > 1:
+            try:
+                found[setting] = rank_approaches(scores)
+            except InputError as error:
+                found[setting] = f"{error}."
+    return found
+
+
+def _compared(found: Mapping[str, Ranking | str]) -> Section:
+    parts: list[Part] = []
+    for setting, one in found.items():
+        title = ", ".join(["Average ranks", *([setting.replace("-", " ")] if setting else [])])
+        if isinstance(one, str):
+            parts.append(Note(f"{title}: {one}"))
+            continue
+        chart = Ranks(
+            title,
+            list(map(title_of, one.names)),
+            one.ranks,
+            families=[_named(name)[0] for name in one.names],
+            groups=one.groups,
+            p_values=[None, *one.p_holm[0, 1:]],
+        )
+        parts += [chart, Listing("What was tested", ranking_facts(one))]
+    return Section("Comparison across data sets", parts, text=ABOUT_RANKS)
+
+
+#: How approaches are compared over data sets.
+ABOUT_RANKS = (
+    "The average rank of each approach over the columns in which all of them were run. Friedman's "
+    "test asks whether all are alike. Pairs are told apart by Wilcoxon's signed-rank test with "
+    "Holm's correction at 5 %, not by Nemenyi's critical difference: there the other approaches "
+    "would decide, too, whether two of them differ (Benavoli et al., 2016). Columns of one "
+    "data set are not independent, as the tests take them to be: their p-values are too small."
+)
+
+
+def ranking_facts(found: Ranking) -> dict[str, str]:
+    """Say what was compared and what the tests gave."""
+    k, n = len(found.names), len(found.blocks)
+    sets = Counter(plans.label_of(place[0]) for place in sorted(found.blocks, key=_position))
+    pairs, apart = math.comb(k, 2), int((np.triu(found.p_holm < 0.05)).sum())
+    p = p_value(found.p_value)
+    told = {
+        "Approaches": str(k),
+        "Columns": f"{n}: " + ", ".join(f"{name} {count}" for name, count in sets.items()),
+        "Friedman": f"χ² = {found.chi_square:.2f}, F({k - 1}, {(k - 1) * (n - 1)}) = "
+        f"{found.f:.2f}, p {p if p.startswith('<') else f'= {p}'}",
+        "Pairs told apart": f"{apart} of {pairs}",
+    }
+    if n < found.enough:
+        told["Pairs told apart"] += f": with {k} approaches it takes {found.enough} columns"
+    if found.left_out:
+        told["Left out, not run in all"] = ", ".join(map(title_of, found.left_out))
+    return told
+
+
+def title_of(name: str) -> str:
+    """Return the label of an approach, with its form where two share a label."""
+    form = re.search("-(before|after)$", name)
+    return _named(name)[1] + (f" ({form[1]})" if form else "")
+
+
 #: The losses of the figures: what they are called, and their colours.
 LOSSES: dict[str, list[str]] = NAMES["losses"]
 
@@ -640,11 +786,6 @@ def _figures(panels: Mapping[str, Sequence[Record]]) -> Section:
 
 def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
     """Draw figures 1 and 2 with a panel for each data set, model and setting; return the files."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        say = "pip install 'ruleout[plot]', or leave out png and pdf"
-        raise InputError("figures need matplotlib", say) from None
     panels = _panels(records)
     if not panels:
         return []
@@ -652,7 +793,7 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
     for name, (curve, label) in _FIGURES.items():
         wide = min(4, len(panels))
         high = -(-len(panels) // wide)
-        figure = Figure(figsize=(3.1 * wide, 2.6 * high + 0.5), layout="constrained")
+        figure = _figure(3.1 * wide, 2.6 * high + 0.5)
         axes = list(figure.subplots(high, wide, squeeze=False).flat)
         for place, (title, found) in zip(axes, panels.items(), strict=False):
             _panel(place, title, found, curve)
@@ -661,12 +802,50 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
         handles, names = next(iter(figure.axes)).get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
         figure.supylabel(f"{label} (%)", fontsize=9)
-        for kind in kinds:
-            made.append(Path(folder) / f"{name}.{kind}")
-            told = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-            with atomic_write(made[-1]) as out:
-                figure.savefig(out, format=kind, dpi=160, metadata=told)
+        made += _save(figure, Path(folder) / name, kinds)
     return made
+
+
+def _figure(wide: float, high: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        say = "pip install 'ruleout[plot]', or leave out png and pdf"
+        raise InputError("figures need matplotlib", say) from None
+    return Figure(figsize=(wide, high), layout="constrained")
+
+
+def _save(figure: Any, path: Path, kinds: Sequence[str]) -> list[Path]:
+    """Write a figure in some kinds, the same bytes each time."""
+    made = [path.parent / f"{path.name}.{kind}" for kind in kinds]
+    for file, kind in zip(made, kinds, strict=True):
+        told = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
+        with atomic_write(file) as out:
+            figure.savefig(out, format=kind, dpi=160, metadata=told)
+    return made
+
+
+def draw_ranks(found: Ranking, path: Path, kinds: Sequence[str]) -> list[Path]:
+    """Draw average ranks, the best on top, beside bars that join what is not told apart."""
+    rows, bars = range(len(found.names)), lanes(found.groups)
+    figure = _figure(5.6, 0.23 * len(rows) + 0.8)
+    wide = [24, max([1, *(lane + 1 for *_, lane in bars)])]
+    axes, beside = figure.subplots(1, 2, width_ratios=wide, sharey=True)
+    axes.hlines(rows, 0, found.ranks, color="0.85", linewidth=0.8, zorder=1)
+    axes.scatter(found.ranks, rows, s=22, color="#0072b2", zorder=2)
+    for row, rank in zip(rows, found.ranks, strict=True):
+        axes.annotate(f"{rank:.1f}", (rank, row), (5, -2.5), textcoords="offset points", fontsize=7)
+    axes.set_yticks(rows, list(map(title_of, found.names)), fontsize=8)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(1, len(rows))
+    said = "; bars join what is not told apart" * bool(bars)
+    axes.set_xlabel(f"Average rank over {len(found.blocks)} columns{said}", fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    for first, last, lane in bars:
+        beside.plot([lane, lane], [first - 0.2, last + 0.2], color="black", linewidth=2.2)
+    beside.set_axis_off()
+    return _save(figure, path, kinds)
 
 
 def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:

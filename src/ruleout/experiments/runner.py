@@ -1,15 +1,17 @@
 """Running specs: one, or many by several processes that share a ledger; how long that takes."""
 
 import contextlib
+import json
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -23,21 +25,27 @@ from ruleout import losses
 from ruleout.datasets import Dataset, load
 from ruleout.datasets.registry import REGISTRY, find
 from ruleout.experiments.ledger import Ledger, Record
-from ruleout.experiments.specs import Spec, protocol
+from ruleout.experiments.specs import GRIDS, HALVING, Spec, protocol
 from ruleout.labels import draw, size_law
+from ruleout.labels.atomic import write_text
 from ruleout.labels.errors import InputError
 from ruleout.methods import approach
-from ruleout.selection import Search, refit_chosen, search, set_aside, split
-from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds
+from ruleout.selection import Search, criterion, refit_chosen, search, set_aside, split
+from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds, fit_grid
 
 
 def run(
-    spec: Spec, *, device: str | None = None, progress: Callable[[int, int], None] | None = None
+    spec: Spec,
+    *,
+    device: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Record:
     """Compute one cell: a whole grid for all trials, then the chosen configuration.
 
     `device` is as for :func:`ruleout.fit_grid`; `progress` is called with (epochs done, epochs in
-    all) while the grid trains.
+    all) while the grid trains. `checkpoint` is a folder of this cell alone, from which a run that
+    was killed goes on.
 
     >>> grid = '{"learning_rate": [0.01, 1e-6]}'
     >>> spec = Spec(dataset="digits", approach="log", trials=2, epochs=12, grid=grid)
@@ -46,44 +54,119 @@ def run(
     (0.01, (2,), (2, 12))
     """
     began = time.perf_counter()
-    data = prepare(spec)
+    data, stages = prepare(spec), _Stages(None if checkpoint is None else Path(checkpoint))
     options = _options(spec, data, device)
+    stages.seconds["prepare"] = time.perf_counter() - began
+    trials = data.trials
+    if not protocol(spec.protocol).refit:
+        trials = [set_aside(trial, spec.share)[0] for trial in trials]
+    last = options | {"watch": {"test": data.test, "train": data.train}, "moments": False}
+    if not spec.searching:
+        final = stages.train("refit", fit_grid, data.x, trials, grid=spec.values, **last)
+        chosen, none = np.zeros(spec.trials, np.intp), np.empty((0, 1))
+        found = Search(final, criterion(spec.criterion), none, none, chosen, None, (), none)
+        return _record(spec, found, chosen, final, stages.seconds)
     own = ("criterion", "share", "per_trial", "average")
     choosing: dict[str, Any] = {name: getattr(spec, name) for name in own}
     choosing |= {"grid": spec.values, "every": spec.epochs, "tail": spec.average, "refit": False}
     choosing |= {"watch": {"test": data.test}, "progress": progress}
-    found = search(data.x, data.trials[: spec.searching], **choosing, **options)
-    searched, trials = time.perf_counter() - began, data.trials
+    way = _halve if spec.grid == "halving" else search
+    searching = data.trials[: spec.searching]
+    found = stages.train("search", way, data.x, searching, **choosing, **options)
     chosen = np.resize(found.chosen, spec.trials)  # trials that did not search take the same
-    if not protocol(spec.protocol).refit:
-        trials = [set_aside(trial, spec.share)[0] for trial in trials]
-    watch = {"test": data.test, "train": data.train}
-    final = refit_chosen(data.x, trials, chosen, found.grid, watch=watch, moments=False, **options)
-    times = {"seconds": time.perf_counter() - began, "grid_seconds": searched}
-    return _record(spec, found, chosen, final, times)
+    final = stages.train("refit", refit_chosen, data.x, trials, chosen, found.grid, **last)
+    return _record(spec, found, chosen, final, stages.seconds)
+
+
+@dataclass
+class _Stages:
+    """The trainings of a task, and how long each took, in processes that were killed, too."""
+
+    folder: Path | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def train(
+        self, name: str, fit: Callable[..., Any], *given: Any, progress: Any = None, **how: Any
+    ) -> Any:
+        """Train, or go on with what a killed process began."""
+        file = None if self.folder is None else self.folder / f"{name}.seconds"
+        before = float(file.read_text()) if file is not None and file.exists() else 0.0
+        began = time.perf_counter()
+
+        def tell(done: int, every: int) -> None:
+            self.seconds[name] = before + time.perf_counter() - began
+            if file is not None:
+                write_text(file, str(self.seconds[name]))
+            if progress is not None:
+                progress(done, every)
+
+        checkpoint = None if self.folder is None else self.folder / name
+        found = fit(*given, progress=tell, checkpoint=checkpoint, **how)
+        self.seconds[name] = before + time.perf_counter() - began
+        return found
+
+
+def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) -> Search:
+    """Search in rounds of fewer and fewer configurations, the best, for more and more epochs.
+
+    Each round trains anew. Of a round that is over only its estimates are kept.
+    """
+    left, rounds = configurations(how.pop("grid")), list[dict[str, Any]]()
+    epochs, average = how.pop("epochs"), how.pop("average")
+    file = None if checkpoint is None else checkpoint / "rounds.json"
+    if file is not None and file.exists():
+        rounds = json.loads(file.read_text())
+        left = _better_third(rounds[-1])
+    for part in HALVING[len(rounds) :]:
+        some = -(-epochs // part)
+        folder = None if checkpoint is None else checkpoint / f"round-{len(rounds)}"
+        told = how | {"epochs": some, "every": some, "average": min(average, some)}
+        found = search(x, trials, grid=left, checkpoint=folder, **told)
+        if part == HALVING[-1]:
+            break
+        means = found.estimates.mean(0) * (1 if found.criterion.higher_is_better else -1)
+        scores = [float(one) if np.isfinite(one) else None for one in means]
+        rounds.append({"epochs": some, "configurations": left, "scores": scores})
+        left = _better_third(rounds[-1])
+        if file is not None and folder is not None:
+            write_text(file, json.dumps(rounds))
+            shutil.rmtree(folder)
+    record = {**found.grid.record, "rounds": rounds}
+    return replace(found, grid=replace(found.grid, record=record))
+
+
+def _better_third(over: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the best configurations of a round, in the order of the grid; the diverged last."""
+    scores = np.array([-np.inf if one is None else one for one in over["scores"]])
+    best = np.argsort(-scores, kind="stable")[: len(scores) * HALVING[1] // HALVING[0]]
+    return [over["configurations"][place] for place in sorted(best)]
 
 
 def _record(
     spec: Spec, found: Search, chosen: NDArray[np.intp], final: GridFit, times: dict[str, float]
 ) -> Record:
     names = {"test": "test/accuracy", "train": "train/accuracy", "loss": "loss"}
-    told = ("approach", "device", "device_name", "threads", "stack", "versions", "data")
+    told = ("approach", "device", "device_name", "threads", "stack", "versions", "data", "rounds")
+    how = {name: found.grid.record[name] for name in told if name in found.grid.record}
+    tried = [*(one["configurations"] for one in how.get("rounds", ())), found.grid.configurations]
+    seconds = sum(times.values())
     return Record(
         spec=spec,
         configurations=found.grid.configurations,
         chosen=chosen,
         estimates=found.estimates,
         errors=found.errors,
-        tests=found.grid.history["test/accuracy"][..., -spec.average :].mean(-1),
+        tests=found.grid.history["test/accuracy"][: spec.searching, :, -spec.average :].mean(-1),
         accuracy=final.history["test/accuracy"][:, 0, -spec.average :].mean(-1),
         epochs=final.epochs,
         curves={n: final.history[h][:, 0].astype(np.float32) for n, h in names.items()},
         about={
-            **{name: found.grid.record[name] for name in told},
-            "models": int(np.prod(found.grid.shape)),
-            "diverged": int((found.grid.diverged > 0).sum()),
+            **how,
+            "models": spec.searching * sum(map(len, tried)),
+            "diverged": int((found.grid.diverged[: spec.searching] > 0).sum()),
             "diverged_final": int((final.diverged > 0).sum()),
-            **times,
+            "seconds": seconds,
+            "grid_seconds": seconds - times["refit"],
         },
     )
 
@@ -216,6 +299,22 @@ def settle(ledger: Ledger, spec: Spec, found: Record | str) -> None:
         ledger.write(found)
 
 
+def going_on(compute: Run, checkpoints: str | Path | None) -> Run:
+    """Return what computes tasks with a folder for each, where there is one for them."""
+    return compute if checkpoints is None else partial(_go_on, compute, Path(checkpoints))
+
+
+def _go_on(compute: Run, checkpoints: Path, spec: Spec, *, device: str | None) -> Record:
+    return compute(spec, device=device, checkpoint=checkpoints / spec.key)
+
+
+def tidy(ledger: Ledger, checkpoints: str | Path | None) -> None:
+    """Remove the folders of tasks that are recorded."""
+    if checkpoints is not None and Path(checkpoints).is_dir():
+        for name in ledger.done().intersection(os.listdir(checkpoints)):
+            shutil.rmtree(Path(checkpoints, name), ignore_errors=True)
+
+
 def drive(
     path: str | Path,
     specs: Sequence[Spec],
@@ -224,22 +323,30 @@ def drive(
     workers: int = 1,
     compute: Run = run,
     seen: Callable[[Ledger], None] | None = None,
+    checkpoints: str | Path | None = None,
 ) -> None:
     """Work through tasks with several processes, and wait for those that others have claimed.
 
     `path` is that of the ledger, `device` is as for :func:`ruleout.fit_grid`. One worker is this
     process; for several, data sets and losses of your own must be registered by a module that
     others can import, not by a script, and `compute`, which makes a record, is a function of a
-    module. `seen` is called with the ledger now and then, to show progress.
+    module. `seen` is called with the ledger now and then, to show progress. `checkpoints` is a
+    folder in which tasks under way have one each, until they are recorded: see :func:`run`.
     """
     with Ledger(path) as ledger:
         ledger.add(specs)
-        watch = seen or (lambda _: None)
+
+        def watch(ledger: Ledger) -> None:
+            tidy(ledger, checkpoints)
+            if seen is not None:
+                seen(ledger)
+
         watch(ledger)
-        with _helpers(workers, str(path), list(specs), device=device, compute=compute) as alive:
+        how: dict[str, Any] = {"device": device, "compute": going_on(compute, checkpoints)}
+        with _helpers(workers, str(path), list(specs), **how) as alive:
             while left := ledger.open(specs):
                 if workers == 1:
-                    for _ in work(ledger, specs, device=device, compute=compute):
+                    for _ in work(ledger, specs, **how):
                         watch(ledger)
                 elif not alive() and not {spec.key for spec in left} & ledger.claimed():
                     problem = f"all workers ended, but {len(left)} tasks are left"
@@ -306,12 +413,19 @@ _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 def count_models(spec: Spec) -> int:
     """Return how many models a task trains: the grid, and the choice, for every trial.
 
+    Of successive halving, so many as take as long.
+
     >>> count_models(Spec(dataset="digits", approach="log"))
     185
     >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
     41
+    >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
+    13
     """
-    return spec.searching * len(configurations(spec.values)) + spec.trials
+    grid = len(configurations(spec.values))
+    if spec.grid == "halving":
+        grid = len(HALVING) * grid // HALVING[0]
+    return spec.searching * grid + spec.trials
 
 
 def cost(spec: Spec) -> float:
@@ -352,8 +466,9 @@ def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -
 
 def _probe(spec: Spec, device: str | None) -> float:
     """Time a few steps; return seconds per unit of cost."""
-    plain = replace(spec, approach="log")
+    whole = "paper" if spec.grid in GRIDS else spec.grid
+    plain = replace(spec, approach="log", grid=whole)
     data = prepare(plain)
     told = _options(plain, data, device)
-    seconds = estimate_seconds(data.x, data.trials, grid=spec.values, **told)
+    seconds = estimate_seconds(data.x, data.trials[: plain.searching], grid=plain.values, **told)
     return _BESIDES * seconds / cost(plain)

@@ -19,6 +19,14 @@ NAMES: dict[str, Any] = loads(
     files("ruleout.experiments").joinpath("paper.toml").read_text("utf-8")
 )
 
+#: Grids that have a name. ``printed``: the configuration that the paper's source prints, and no
+#: search; ``halving``: the paper's grid, of which most configurations train for fewer epochs.
+GRIDS = ("paper", "printed", "halving")
+
+#: The rounds of successive halving: by what they divide the epochs. Each takes a third of the
+#: configurations of the round before, the best: 36, 12 and 4.
+HALVING = (9, 3, 1)
+
 #: How features are handed to a model.
 FEATURES = ("raw", "standardised")
 
@@ -42,7 +50,7 @@ class Spec:
     #: ``raw``, or ``standardised``: every feature with mean 0 and standard deviation 1 over the
     #: training rows of the trial
     features: str = "raw"
-    grid: str = "paper"  #: ``"paper"``, or JSON text of the values by name
+    grid: str = "paper"  #: ``"paper"``, ``"printed"``, ``"halving"``, or JSON text of the values
     criterion: str = "accuracy"  #: what chooses a configuration
     share: float = 0.1  #: of the training rows, on which it chooses
     per_trial: bool = False  #: whether every trial chooses for itself, or the mean over trials
@@ -67,16 +75,30 @@ class Spec:
             problem = f"{self.search_trials} of {self.trials} trials cannot search the grid"
             say = "give at most as many as there are trials, and one choice for all of them"
             raise InputError(problem, say)
+        if self.grid == "printed" and self.search_trials:
+            raise InputError("a printed configuration is not searched", "leave search_trials out")
+        if self.grid == "printed" and not self._in_print:
+            raise InputError(f"the paper prints no configuration for {self}", "search a grid")
+
+    @property
+    def _in_print(self) -> list[float] | None:
+        """Learning rate and weight decay as the paper's source has them."""
+        found: Any = NAMES["configurations"]
+        for name in (self.dataset, self.model, self.approach):
+            found = found.get(name, {})
+        return found or None
 
     @property
     def values(self) -> Any:
-        """The grid as :func:`ruleout.fit_grid` takes it."""
-        return self.grid if self.grid == "paper" else json.loads(self.grid)
+        """The grid as :func:`ruleout.fit_grid` takes it; halving begins with all of it."""
+        if self.grid == "printed":
+            return [dict(zip(("learning_rate", "weight_decay"), self._in_print or (), strict=True))]
+        return "paper" if self.grid in GRIDS else json.loads(self.grid)
 
     @property
     def searching(self) -> int:
         """How many trials search the grid."""
-        return self.search_trials or self.trials
+        return 0 if self.grid == "printed" else self.search_trials or self.trials
 
     @property
     def runs(self) -> str:
@@ -98,6 +120,31 @@ class Spec:
         apart = ("dataset", "model", "approach", "law", "search_trials")
         told = {name: value for name, value in asdict(self).items() if name not in apart}
         return told | {"law": "fixed" if self.law.startswith("fixed:") else self.law}
+
+    @property
+    def comparable(self) -> dict[str, Any]:
+        """What cells must share to stand in one table of the paper: all but how much was computed.
+
+        Trials, precision, and which grid of those that have a name may differ; reports say where.
+        """
+        told = {n: v for n, v in self.setting.items() if n not in ("trials", "precision")}
+        return told | {"grid": "paper" if self.grid in GRIDS else self.grid}
+
+    @property
+    def fullness(self) -> tuple[bool, int, bool, int]:
+        """By which the best of several specs of one cell is found, the largest."""
+        return self.grid == "paper", self.trials, self.grid == "halving", self.searching
+
+    @property
+    def chosen_by(self) -> str:
+        """What chose the configuration, in a few words."""
+        if self.grid == "printed":
+            return "printed"
+        trials = f" in {self.search_trials} trial" if self.search_trials else ""
+        return (
+            f"{self.criterion}{' by halving' * (self.grid == 'halving')}{trials}"
+            f"{' per trial' * self.per_trial}"
+        )
 
     @cached_property
     def key(self) -> str:

@@ -20,7 +20,7 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ from ruleout.labels.sets import LabelSets, check_rows, chunks, complement, pack_
 Choose = Callable[[list[str]], list[str]]  # from the columns of a file to those that are features
 Block: TypeAlias = pa.RecordBatch | Sequence[Sequence[Any]]  # columns, or rows of values
 
-_RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
+RATIO = 1100  # deflate shrinks at most about 1032 to 1: an archive that claims more is lying
 _BLOCK = 1 << 24  # bytes read and parsed at a time; no row of CSV may be longer
 _TEXT, _BATCH = 1 << 24, 65_536  # bytes of CSV, and rows of Parquet, that make a batch
 _MEMORY = 3  # bytes that reading a byte of CSV takes
@@ -55,8 +55,8 @@ def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> 
     row_files.check_suffix(file, (*SUFFIXES, ".npz"))
     with row_files.naming(file):
         if row_files.suffix_of(file) == ".npz":
-            with npz_file(file) as archive:
-                return npz_sets(archive, classes, column, unlabelled)
+            with NpzArchive.open(file) as archive:
+                return archived_sets(archive, classes, column, unlabelled)
 
         def no_features(names: list[str]) -> list[str]:
             if names:  # of JSONL without rows there are none
@@ -103,12 +103,13 @@ def build(
     column: str,
     unlabelled: bool,
     *,
-    candidates: bool = False,
+    candidates: bool | NDArray[np.bool_] = False,
     full: str = "leave at least one class as a candidate",
 ) -> LabelSets:
     """Build label sets from cells of names; each text is read once, however often it occurs.
 
-    With `candidates` the cells name what is left. `full` is the remedy where nothing is.
+    With `candidates` the cells name what is left, or those of some rows do. `full` is the remedy
+    where nothing is.
     """
     places = row_files.name_places(classes)
     faults: list[tuple[int, LabelError]] = []
@@ -126,7 +127,13 @@ def build(
         if faults:
             faults[0][1].rows = [place for place, _ in faults]
             raise faults[0][1]
-        packed = complement(packed, len(classes)) if candidates else packed
+        if isinstance(candidates, np.ndarray):  # what one row rules out another may leave
+            packed = packed if cells.codes is None else packed[cells.codes]
+            packed[candidates], cells = complement(packed[candidates], len(classes)), Cells(())
+        elif candidates:
+            empty = ~packed.any(1) & unlabelled  # nothing is known, not that nothing is possible
+            packed = complement(packed, len(classes))
+            packed[empty] = 0
         check_rows(packed, len(classes), unlabelled=unlabelled, full=full)
     except LabelError as error:
         error.column, error.rows = column, cells.rows(error.rows)
@@ -135,66 +142,78 @@ def build(
     return sets if cells.codes is None else sets[cells.codes]
 
 
-@contextmanager
-def npz_file(file: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; whatever is wrong with it becomes one sentence."""
-    with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                yield archive
-        except (InputError, MemoryError):
-            raise
-        except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
-            raise LabelError("this is not a readable NPZ file", "write it again") from None
+@dataclass(frozen=True, eq=False)
+class NpzArchive:
+    """The arrays of an NPZ file, each checked before memory is taken; nothing is unpickled."""
+
+    rows = "x"  # the array of features
+    file: zipfile.ZipFile
+
+    @classmethod
+    @contextmanager
+    def open(cls, file: Path) -> Iterator[NpzArchive]:
+        """Open an archive; whatever is wrong with it becomes one sentence."""
+        with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
+            try:
+                with zipfile.ZipFile(stream) as archive:
+                    yield cls(archive)
+            except (InputError, MemoryError):
+                raise
+            except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
+                raise LabelError("this is not a readable NPZ file", "write it again") from None
+
+    @property
+    def names(self) -> list[str]:
+        return [name[:-4] for name in self.file.namelist() if name.endswith(".npy")]
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Read one array, after its header, its size and the archive agree."""
+        info = self.file.getinfo(f"{row_files.find_column(name, self.names)}.npy")
+        with self.file.open(info) as stream:
+            version = npy.read_magic(stream)
+            header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, fortran, dtype = header(stream)
+            if dtype.hasobject:
+                problem = f"array {name!r} holds Python objects"
+                raise LabelError(problem, "save plain numbers or text")
+            size = math.prod(shape) * dtype.itemsize
+            packed = min(info.compress_size, os.fstat(self.file.fp.fileno()).st_size)  # type: ignore[union-attr]  # open
+            if size != info.file_size - stream.tell() or size > packed * RATIO:
+                raise LabelError(f"array {name!r} is not of the size it claims", "write it again")
+            data, done = np.empty(size, np.uint8), 0
+            while piece := stream.read(_BLOCK):
+                data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+                done += len(piece)
+        if done != size:
+            raise EOFError
+        data.flags.writeable = False  # then LabelSets need no copy of their own
+        return data.view(dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def npz_names(archive: zipfile.ZipFile) -> list[str]:
-    return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
-
-
-def npz_sets(
-    archive: zipfile.ZipFile,
-    wanted: Classes | None,
-    column: str,
-    unlabelled: bool,
-    *,
-    candidates: bool = False,
+def archived_sets(
+    archive: Any, wanted: Classes | None, column: str, unlabelled: bool, kind: str = "excluded"
 ) -> LabelSets:
-    """Read the packed bits, or a 0/1 array named like `column`, with the class list beside it."""
-    names = npz_names(archive)
-    if {"packed", "meta"} <= set(names) and not candidates:
-        meta = row_files.parse_json(npz_array(archive, "meta").tobytes())
+    """Read the packed bits, or an array named like `column`, with the class list beside it.
+
+    The `kind` says what the array holds: 1 where a class is ``excluded`` or among ``candidates``,
+    or ``votes``.
+    """
+    names = archive.names
+    if {"packed", "meta"} <= set(names) and kind == "excluded":
+        meta = row_files.parse_json(archive.array("meta").tobytes())
         inside = meta.get("classes") if isinstance(meta, dict) else meta
-        packed = npz_array(archive, "packed")
-        return LabelSets.from_packed(packed, settle(inside, wanted), unlabelled)
-    row_files.find_column(column, names)
-    own = npz_array(archive, "classes").tolist() if "classes" in names else None
+        return LabelSets.from_packed(archive.array("packed"), settle(inside, wanted), unlabelled)
+    table = archive.array(column)
+    if table.ndim != 2 and kind != "excluded":
+        problem = f"array {column!r} has shape {table.shape}"
+        raise LabelError(problem, "save a table with a cell for each row and class")
+    own = archive.array("classes").tolist() if "classes" in names else None
     classes = wanted if own is None else settle(own, wanted)
-    made = LabelSets.from_candidates if candidates else LabelSets
-    return made(npz_array(archive, column), classes, unlabelled=unlabelled)
-
-
-def npz_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Read one array without pickles, after its header, its size and the archive agree."""
-    info = archive.getinfo(f"{name}.npy")
-    with archive.open(info) as stream:
-        version = npy.read_magic(stream)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = header(stream)
-        if dtype.hasobject:
-            raise LabelError(f"array {name!r} holds Python objects", "save plain numbers or text")
-        size = math.prod(shape) * dtype.itemsize
-        packed = min(info.compress_size, os.fstat(archive.fp.fileno()).st_size)  # type: ignore[union-attr]  # open
-        if size != info.file_size - stream.tell() or size > packed * _RATIO:
-            raise LabelError(f"array {name!r} is not of the size it claims", "write it again")
-        data, done = np.empty(size, np.uint8), 0
-        while piece := stream.read(_BLOCK):
-            data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
-            done += len(piece)
-    if done != size:
-        raise EOFError
-    data.flags.writeable = False  # then LabelSets need no copy of their own
-    return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+    makers: dict[str, Any] = {
+        "candidates": LabelSets.from_candidates,
+        "votes": LabelSets.from_votes,
+    }
+    return cast("LabelSets", makers.get(kind, LabelSets)(table, classes, unlabelled=unlabelled))
 
 
 def npz_arrays(sets: LabelSets) -> dict[str, NDArray[Any]]:
@@ -247,8 +266,9 @@ class Columns:
         kept = np.ones(self.rows, np.bool_)
         kept[list(rows)] = False
         cells = {name: column.without(kept) for name, column in self.cells.items()}
-        features, left = self.features.filter(pa.array(kept)), int(kept.sum())
-        return replace(self, features=features, cells=cells, rows=left)
+        features = self.features  # without columns it has no rows to leave out
+        features = features.filter(pa.array(kept)) if features.num_columns else features
+        return replace(self, features=features, cells=cells, rows=int(kept.sum()))
 
 
 def column_batches(
@@ -271,7 +291,7 @@ def column_batches(
     suffix = row_files.suffix_of(file)
     if suffix == ".parquet":
         yield from _parquet_batches(file, choose, labels, whole)
-    elif suffix == ".jsonl":
+    elif suffix in (".jsonl", ".json"):
         yield _read_jsonl(file, choose, labels, skip)
     else:
         yield from _csv_batches(file, choose, labels, raw, skip, whole)

@@ -1,4 +1,4 @@
-"""Files of rows (CSV, TSV, JSONL, Parquet) read row by row, each with its line for errors.
+"""Files of rows (CSV, TSV, JSONL, Parquet, JSON) read row by row, each with its line for errors.
 
 Label sets, tables, items to label and imported answers are all read here; what only needs columns
 is read faster by :mod:`ruleout.labels.files`, and comes here to find the line of a fault.
@@ -29,6 +29,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 COLUMN = "excluded"  # the column of label sets in our own files
 MARK = "classes: "  # a column of our CSV files with empty cells: its name holds the class list
 META = b"ruleout.classes"  # where the schema of our Parquet files holds it
+_MOST_BYTES = 1 << 30  # of a JSON file, which is read at once
 
 Row: TypeAlias = tuple[int | None, dict[str, Any]]  # its line in a text file, and its cells
 
@@ -249,7 +250,7 @@ def json_rows(
 
     Lines that hold no object are collected in `skipped`; without it they raise.
     """
-    objects = _json_objects(file, skipped)
+    objects = _task_rows(file) if suffix_of(file) == ".json" else _json_objects(file, skipped)
     first = list(islice(objects, 1))
     inside = first.pop()[1]["classes"] if first and set(first[0][1]) == {"classes"} else None
     return inside, chain(first, objects)
@@ -270,6 +271,59 @@ def _json_objects(file: Path, skipped: list[int] | None) -> Iterator[tuple[int, 
             skipped.append(line)
         else:
             yield line, value
+
+
+def _task_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield a row for each annotation of a Label Studio export: its task's data, and its choices.
+
+    Beside them stand ``item`` (the number of the task), ``annotator`` and ``answer``: accept, or
+    ignore where it was cancelled. What the data call so is theirs.
+    """
+    for row, task in enumerate(label_studio_tasks(file)):
+        with at_row(row):
+            for one, who, chosen in label_studio_annotations(task):
+                answer = "ignore" if one.get("was_cancelled") is True else "accept"
+                told = {"item": task.get("id"), "annotator": who, "answer": answer}
+                yield row, told | task["data"] | chosen
+
+
+def label_studio_tasks(file: Path) -> list[dict[str, Any]]:
+    if file.stat().st_size > _MOST_BYTES:
+        raise InputError("the file is larger than 1 GiB", "export fewer tasks at a time")
+    tasks = parse_json(file.read_bytes())
+    if not isinstance(tasks, list):
+        raise InputError("the file is not a list of tasks", "export as JSON from Label Studio")
+    for row, task in enumerate(tasks):
+        if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
+            remedy = "export as JSON, not JSON-MIN, from Label Studio"
+            raise InputError("this is not a task with data", remedy, row=row)
+    return tasks
+
+
+def label_studio_annotations(
+    task: dict[str, Any],
+) -> Iterator[tuple[dict[str, Any], Any, dict[str, list[Any]]]]:
+    """Yield the annotations of a task, each with who made it and what every control chose."""
+    found = task.get("annotations", task.get("completions", []))  # the name before version 1
+    for one in _expect(list, found, "annotations"):
+        results = _expect(dict, one, "an annotation").get("result", [])
+        chosen: dict[str, list[Any]] = {}
+        for result in _expect(list, results, "result"):
+            if _expect(dict, result, "a result").get("type") == "choices":
+                value = _expect(dict, result.get("value"), "value")
+                own = chosen.setdefault(str(result.get("from_name")), [])
+                own += _expect(list, value.get("choices"), "choices")
+        who = one.get("completed_by")
+        if isinstance(who, dict):
+            who = who.get("email") or who.get("username") or who.get("id")
+        yield one, "label-studio" if who is None else who, chosen
+
+
+def _expect(kind: type, value: Any, what: str) -> Any:
+    if not isinstance(value, kind):
+        wanted = "an object" if kind is dict else "a list"
+        raise InputError(f"{what} is {brief(value)}, not {wanted}", "export it again")
+    return value
 
 
 def parse_json(text: str | bytes, **where: Any) -> Any:

@@ -36,6 +36,11 @@ Bits = NDArray[np.uint8]
 _CELLS = 1 << 22  # cells unpacked at a time: 4 MiB of bool, whatever n is
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST = 40  # bars in a histogram; more sizes share bars
+_MEANINGS = {  # of the cells of a table, by what the table says
+    "excluded": "1 means ruled out, 0 means still a candidate",
+    "candidates": "1 means still a candidate, 0 means ruled out",
+    "votes": "1 means that it may be this class, -1 that it is not, 0 that nobody knows",
+}
 
 
 @final
@@ -135,13 +140,28 @@ class LabelSets:
         if isinstance(candidates, LabelSets):
             raise LabelError("these are label sets already", "use them as they are")
         if len(getattr(candidates, "shape", ())) > 1 or hasattr(candidates, "tocsr"):
-            packed, names = _table(candidates, classes)
+            packed, names = _table(candidates, classes, "candidates")
         elif classes is None:
             raise LabelError("no classes given", "pass classes=[...] with every class name")
         else:
             names = class_names(classes)
-            packed = pack_codes(codes_of(candidates, names), names)
-        return cls._checked(complement(packed, len(names)), names, unlabelled)
+            packed = complement(pack_codes(codes_of(candidates, names), names), len(names))
+        return cls._checked(packed, names, unlabelled)
+
+    @classmethod
+    def from_votes(
+        cls, votes: Any, classes: Classes | None = None, *, unlabelled: bool = False
+    ) -> LabelSets:
+        """Build from n rows by k classes of votes: 1 for a class, -1 against it, 0 unknown.
+
+        A row that votes for classes may be one of these alone; another one only rules out what it
+        votes against. Arrays, DataFrames and sparse matrices are read as by `LabelSets` itself.
+
+        >>> votes = [[0, -1, 0, 0], [1, 0, 1, 0]]  # not a dog; a cat or a bird
+        >>> LabelSets.from_votes(votes, ["cat", "dog", "bird", "fish"]).to_candidates()
+        [['cat', 'bird', 'fish'], ['cat', 'bird']]
+        """
+        return cls._checked(*_table(votes, classes, "votes"), unlabelled)
 
     @classmethod
     def from_single(cls, excluded: Any, classes: Classes) -> LabelSets:
@@ -411,10 +431,12 @@ class LabelSets:
         return np.asarray(np.array(self._classes)[codes])
 
 
-def _table(source: Any, classes: Classes | None) -> tuple[Bits, tuple[ClassName, ...]]:
-    """Read any table of 0 and 1 and settle its class names."""
+def _table(
+    source: Any, classes: Classes | None, kind: str = "excluded"
+) -> tuple[Bits, tuple[ClassName, ...]]:
+    """Read any table of that kind as what was ruled out, and settle its class names."""
     found: tuple[ClassName, ...] | None
-    if isinstance(source, LabelSets):
+    if isinstance(source, LabelSets) and kind == "excluded":
         packed, k, found = source.packed, len(source.classes), source.classes
     else:
         table, found = _sliceable(source)
@@ -426,7 +448,7 @@ def _table(source: Any, classes: Classes | None) -> tuple[Bits, tuple[ClassName,
         n, k = table.shape
         check_count(k)
         rows = table.tocsr() if hasattr(table, "tocsr") else table
-        packed = pack(lambda piece: _cells(rows[piece], piece, found), n, k)
+        packed = pack(lambda piece: _cells(rows[piece], piece, found, kind), n, k)
     if found is None:
         names = class_names(k if classes is None else classes)
     else:
@@ -456,21 +478,32 @@ def _sliceable(source: Any) -> tuple[Any, tuple[ClassName, ...] | None]:
     return to_array(source, "the table"), None
 
 
-def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDArray[np.bool_]:
-    """Check one block of rows for values other than 0 and 1."""
+def _cells(
+    cells: Any, piece: slice, names: tuple[ClassName, ...] | None, kind: str
+) -> NDArray[np.bool_]:
+    """Return what a block of rows rules out, checked for values that a table cannot have."""
     block: NDArray[Any] = cells.toarray() if hasattr(cells, "toarray") else cells
-    if block.dtype == np.bool_:
-        return block
-    remedy = "1 means ruled out, 0 means still a candidate"
+    if block.dtype != np.bool_:
+        block = _numbers(block, piece, names, kind)
+    if kind == "votes":
+        yes = block == 1
+        return np.asarray(np.where(yes.any(1, keepdims=True), ~yes, block == -1))
+    return np.asarray(block == (kind == "excluded"))
+
+
+def _numbers(
+    block: NDArray[Any], piece: slice, names: tuple[ClassName, ...] | None, kind: str
+) -> NDArray[np.int8]:
+    known, remedy = (-1, 0, 1) if kind == "votes" else (0, 1), _MEANINGS[kind]
     if block.dtype.kind in "iuf":
-        good = (block == 0) | (block == 1)
+        good = (block == 0) | (block == 1) | (block == known[0])
     elif block.dtype.kind in "OUS":
-        good = np.frompyfunc(_is_bit, 1, 1)(block).astype(np.bool_)
+        good = np.frompyfunc(lambda value: _is_number(value) and value in known, 1, 1)(block)
     else:
         raise LabelError(f"the table is of type {block.dtype}", remedy)
     if good.all():
-        return block.astype(np.bool_)
-    row, column = (int(i) for i in np.argwhere(~good)[0])
+        return block.astype(np.int8)
+    row, column = (int(i) for i in np.argwhere(~good.astype(np.bool_))[0])
     value, where = plain(block[row, column]), names[column] if names else column
     if is_missing(value):
         remedy = "fill in or drop missing values"
@@ -478,12 +511,12 @@ def _cells(cells: Any, piece: slice, names: tuple[ClassName, ...] | None) -> NDA
         remedy = "for lists of class names use LabelSets.from_lists"
     elif names:
         remedy += "; leave out columns that are not classes"
-    problem = f"{brief(value)} is neither 0 nor 1"
+    problem = f"{brief(value)} is {'not -1, 0 or 1' if kind == 'votes' else 'neither 0 nor 1'}"
     raise LabelError(problem, remedy, row=piece.start + row, column=where)
 
 
-def _is_bit(value: object) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_)) and bool(value in (0, 1))
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_))
 
 
 def _is_everything(index: object) -> bool:

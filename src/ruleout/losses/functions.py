@@ -1,4 +1,4 @@
-"""Every loss: of whole sets, of ordinary labels, of one class ruled out.
+"""Losses of whole sets, of ordinary labels, of one class ruled out.
 
 Pure functions of any leading shape, entered into the registry by decoration.
 
@@ -165,6 +165,15 @@ def likelihood(
     return -torch.logaddexp(logsigmoid(odds), logsigmoid(-odds) + gap)
 
 
+@register("cc", family="partial-label", paper="Feng et al. 2020b")
+def cc(logits: Tensor, excluded: Tensor) -> Tensor:
+    r"""CC, :math:`-\log z`: LOG without its weight.
+
+    Also :func:`likelihood` without mistakes.
+    """
+    return -logsigmoid(log_odds(logits, excluded))
+
+
 def answered(matrix: Tensor, excluded: Any, rate: Any) -> Tensor:
     r"""Unbiased risk from every answer, "yes" as well as "no".
 
@@ -249,6 +258,54 @@ def ova_ramp(logits: Tensor) -> Tensor:
     return ova(logits, binary="ramp")
 
 
+_surrogate = partial(register, kind="single", family="surrogate")
+
+
+@_surrogate("scl-nl", paper="Chou et al. 2020", label="SCL-NL")
+def scl_nl(logits: Tensor) -> Tensor:
+    r"""SCL-NL, :math:`-\log(1 - p_c)`: Forward, wrong classes being alike, without its constant."""
+    return -log_complement(logits)
+
+
+@_surrogate("scl-exp", paper="Chou et al. 2020", label="SCL-EXP")
+def scl_exp(logits: Tensor) -> Tensor:
+    r"""SCL-EXP, :math:`\exp(p_c)`."""
+    return softmax(logits).exp()
+
+
+@_surrogate("l-uw", paper="Gao and Zhang 2021", label="L-UW")
+def l_uw(logits: Tensor) -> Tensor:
+    r"""L-UW, :math:`-\log q_c` with q the softmax of :math:`1 - p`."""
+    return -log_softmax(-softmax(logits))
+
+
+@_surrogate("l-w", paper="Gao and Zhang 2021", label="L-W")
+def l_w(logits: Tensor) -> Tensor:
+    r"""L-W, :math:`-(1 + \frac{1 - p_c}{k - 1}) \log q_c` with q the softmax of :math:`1 - p`."""
+    p = softmax(logits)
+    return -(1 + (1 - p) / (logits.shape[-1] - 1)) * log_softmax(-p)
+
+
+@_surrogate("op", paper="Liu et al. 2023", label="OP")
+def op(logits: Tensor) -> Tensor:
+    r"""OP, :math:`-\log r_c` with r the softmax of :math:`-f`: it keeps the order of classes."""
+    return -log_softmax(-logits)
+
+
+@_surrogate("op-w", paper="Liu et al. 2023", label="OP-W")
+def op_w(logits: Tensor) -> Tensor:
+    r"""OP-W, :math:`-(p_c w_c + 10^{-6}) \log r_c` with w the softmax of :math:`1/r`.
+
+    r is that of :func:`op`; :math:`1/r` is cut at :math:`10^{18}`, about where the release cuts it.
+    """
+    loss = op(logits)
+    weight = loss.clamp(max=_FAR).exp().softmax(-1)
+    return (softmax(logits) * weight + 1e-6) * loss
+
+
+_FAR = math.log(1e18)  # beyond which 1/r grows no more
+
+
 def _forward_one(logits: Tensor, excluded: Tensor, *, transition: Any = None) -> Tensor:
     """Forward of rows that rule out exactly one class, one number instead of k."""
     if transition is None:
@@ -267,7 +324,9 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     k = logits.shape[-1]
     if transition is None:
         return math.log(k - 1) - log_complement(logits)
-    return logits.logsumexp(-1, keepdim=True) - _log_mixed(logits, _checked(transition, logits))
+    return logits.logsumexp(-1, keepdim=True) - _log_mixed(
+        logits, as_transition(transition, logits)
+    )
 
 
 def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
@@ -282,7 +341,8 @@ def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
     return torch.logaddexp(best + q.log().clamp(min=limits.min / 4)[top.squeeze(-1)], others)
 
 
-def _checked(transition: Any, logits: Tensor) -> Tensor:
+def as_transition(transition: Any, logits: Tensor) -> Tensor:
+    """Return Q as a tensor like the logits, checked where that does not stall a GPU."""
     q = torch.as_tensor(transition).to(logits)
     k = logits.shape[-1]
     if q.shape != (k, k):

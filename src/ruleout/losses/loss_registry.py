@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -16,9 +16,33 @@ from ruleout.labels.classes import find_name
 from ruleout.labels.errors import nearest
 from ruleout.losses.log_space import align, scale
 
-Kind: TypeAlias = Literal["whole", "single", "base"]
+Kind: TypeAlias = Literal["whole", "single", "base", "batch"]
 
 _LOSSES: dict[str, Loss] = {}
+
+
+class Seen(NamedTuple):
+    """What an approach that remembers knows of all n rows at the end of an epoch."""
+
+    logits: Tensor  #: ``[..., n, k]``: those of each row when it was visited last
+    excluded: Tensor  #: ``[..., n, k]``: 1 where a class was ruled out, like the logits
+    target: Tensor  #: ``[..., n, k]``: what the epoch learned from
+    epoch: int  #: that has ended, from 1
+    #: what else the approach keeps, ``[..., n or 1, *]`` in the dtype of the logits; empty at first
+    kept: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an approach remembers of every row: a target ``[..., n, k]``, new after each epoch.
+
+    The loss reads it as the keyword ``target``, without a gradient.
+    """
+
+    start: Callable[[Tensor], Tensor]  #: the first target, from what was ruled out
+    #: the next target, from :class:`Seen`; its keyword arguments are options of the loss
+    revise: Callable[..., Tensor]
+    after: bool = False  #: whether logits are looked at after the step, not before
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +72,7 @@ class Loss:
     #: where what was said may be wrong: ``(logits, costs) → [..., B]``, the costs as
     #: :attr:`ruleout.labels.origins.Evidence.costs` has them
     graded: Callable[..., Tensor] | None = None
+    memory: Memory | None = None  #: where the loss learns from a target that it remembers
     #: values for the keyword arguments of the function
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,24 +107,44 @@ class Loss:
             raise TypeError(f"loss {self.name!r} is one number per example, not one per class")
         return self.function(logits, **self.options)
 
+    def revise(self, seen: Seen) -> Tensor:
+        """Return the target of the next epoch; only of a loss that remembers."""
+        assert self.memory is not None
+        known = _defaults(self.memory.revise)
+        return self.memory.revise(seen, **{n: v for n, v in self.options.items() if n in known})
+
+    @cached_property
+    def _told(self) -> dict[str, Any]:
+        """The options of the function itself."""
+        known = _defaults(self.function)
+        return {name: value for name, value in self.options.items() if name in known}
+
     @property
     def takes_rate(self) -> bool:
         """Whether the loss can learn from every answer, given the rate of each row."""
         own = "rate" in inspect.signature(self.function).parameters
         return self.kind == "base" or (self.kind == "whole" and own)
 
-    def per_example(self, logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
+    def per_example(
+        self,
+        logits: Tensor,
+        excluded: Tensor,
+        rate: Tensor | None = None,
+        target: Tensor | None = None,
+    ) -> Tensor:
         """Return ``[..., B]`` for `excluded` of 0 and 1 in the dtype of the logits.
 
         `rate`, ``[..., B]``, is how likely a wrong class stays possible in each row, where that
-        does not follow from the size of its set.
+        does not follow from the size of its set. `target`, ``[..., B, k]``, is what a loss
+        remembers of these rows; None: what it begins with.
         """
         if rate is not None and not self.takes_rate:
             able = ", ".join(name for name, loss in _LOSSES.items() if loss.takes_rate)
             raise ValueError(f"loss {self.name!r} cannot learn from every answer; use {able}")
         if self.kind == "whole":
-            given = self.options if rate is None else {**self.options, "rate": rate}
-            return self.function(logits, excluded, **given)
+            given = {"rate": rate, "target": target}
+            known = {name: value for name, value in given.items() if value is not None}
+            return self.function(logits, excluded, **self._told, **known)
         if self.kind == "base":
             return unbiased(self.matrix(logits), excluded, rate)
         if self.one is not None:
@@ -124,8 +169,8 @@ class Loss:
 
     @property
     def option_names(self) -> list[str]:
-        parameters = inspect.signature(self.function).parameters.values()
-        return sorted({one.name for one in parameters if one.default is not one.empty} - {"rate"})
+        known = _defaults(self.function) | (_defaults(self.memory.revise) if self.memory else set())
+        return sorted(known - {"rate", "target"})
 
     def with_options(self, **options: Any) -> Loss:
         """Return the same loss with other values for its keyword arguments."""
@@ -143,6 +188,12 @@ class Loss:
         return changed
 
 
+def _defaults(function: Callable[..., Any]) -> set[str]:
+    """Return the names of the arguments that have a default."""
+    every = inspect.signature(function).parameters.values()
+    return {one.name for one in every if one.default is not one.empty}
+
+
 def register(
     name: str,
     *,
@@ -153,6 +204,7 @@ def register(
     one: Callable[..., Tensor] | None = None,
     bounds: Callable[..., tuple[float, float]] | None = None,
     graded: Callable[..., Tensor] | None = None,
+    memory: Memory | None = None,
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Enter a loss into the registry; the function itself is returned unchanged.
 
@@ -165,6 +217,8 @@ def register(
     """
     if kind not in ("whole", "base", "single"):
         raise ValueError(f"unknown kind {kind!r}; a loss is 'whole', 'base' or 'single'")
+    if memory is not None and kind != "whole":
+        raise ValueError(f"a loss of kind {kind!r} cannot remember; register it as 'whole'")
     if name.endswith(("-before", "-after")):
         raise ValueError(f"the name {name!r} ends like an approach over pairs; choose another name")
 
@@ -172,7 +226,8 @@ def register(
         if name in _LOSSES:
             raise ValueError(f"a loss named {name!r} is registered already; choose another name")
         shown = label or name.upper()
-        _LOSSES[name] = Loss(name, kind, family, paper, shown, function, one, bounds, graded)
+        told = (function, one, bounds, graded, memory)
+        _LOSSES[name] = Loss(name, kind, family, paper, shown, *told)
         return function
 
     return enter

@@ -12,12 +12,21 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ruleout import losses
 from ruleout.labels.classes import unknown_name
 from ruleout.labels.errors import nearest
-from ruleout.losses.functions import cce
-from ruleout.losses.loss_registry import Loss, as_tensors, check_excluded, rates_of, to_lead
+from ruleout.losses.functions import as_transition, cce
+from ruleout.losses.loss_registry import (
+    Loss,
+    Memory,
+    as_tensors,
+    check_excluded,
+    rates_of,
+    to_lead,
+)
 
 __all__ = ["PAPER", "Approach", "Rule", "approach", "approaches", "forget_rule", "register_rule"]
 
@@ -35,8 +44,7 @@ PAPER = (
 )
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Loss):
     r"""A rule that corrects the loss of a whole batch: FREE, NN and GA of Ishida et al. 2019.
 
     With :math:`m_c` the mean of :math:`-\log p` over the pairs (x, c) and :math:`\bar\pi_c` the
@@ -46,30 +54,27 @@ class Rule:
 
     or into one part per *ruled-out* class c, :math:`V_c = \bar\pi_c (\sum_j m_c[j] - (k-1)
     m_c[c])`. Both sum to the same risk. NN and GA differ in which parts they correct. A class that
-    is absent from the batch has :math:`m_c = 0` and stays out.
+    is absent from the batch has :math:`m_c = 0` and stays out. With the option `transition`, Q as
+    in :func:`~ruleout.losses.functions.forward`, and :math:`U = Q^{-1}` the parts are
 
-    The first four names are as of a :class:`~ruleout.losses.Loss`; the rows are ``name-before`` and
-    ``name-after``. The function is ``(logits, excluded, prior, weight) → [...]``, one number per
-    stacked model: `excluded` ``[..., B, k]`` is 0 and 1 in the dtype of the logits, `prior`
-    ``[..., k]`` the shares of the labels, or None, `weight` ``[..., B]`` that of the rows, or None.
-    Leading dimensions are those of the stacked models: no Python ``if`` on a tensor.
+    .. math:: L_j = \sum_c \bar\pi_c U_{cj} m_c[j], \qquad V_c = \bar\pi_c \sum_j U_{cj} m_c[j].
+
+    A loss whose rows are ``name-before`` and ``name-after``, and whose function is ``(logits,
+    excluded, prior, weight) → [...]``, one number per stacked model: `excluded` ``[..., B, k]`` is
+    0 and 1 in the dtype of the logits, `prior` ``[..., k]`` the shares of the labels, or None,
+    `weight` ``[..., B]`` that of the rows, or None. Leading dimensions are those of the stacked
+    models: no Python ``if`` on a tensor. Keyword arguments are its options.
     """
 
-    name: str
-    label: str
-    family: str
-    paper: str
-    function: Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
-
     def __reduce__(self) -> Any:
-        return _rule, (self.name,)
+        return partial(_rule, self.name, **self.options), ()
 
 
 _RULES: dict[str, Rule] = {}
 
 
-def _rule(name: str) -> Rule:
-    return _RULES[name]
+def _rule(name: str, **options: Any) -> Loss:
+    return _RULES[name].with_options(**options)
 
 
 def register_rule(
@@ -88,7 +93,7 @@ def register_rule(
         raise ValueError(f"{name!r} is registered already; choose another name")
 
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        _RULES[name] = Rule(name, label or name.upper(), family, paper, function)
+        _RULES[name] = Rule(name, "batch", family, paper, label or name.upper(), function)
         return function
 
     return enter
@@ -105,24 +110,35 @@ class _Batch(NamedTuple):
     counts: Tensor  # [..., k]: pairs per ruled-out class
     inverse: Tensor  # [..., k]: 1 / counts, 0 for an absent class
     prior: Tensor  # [..., k]: shares of the labels
+    transition: Tensor | None  # [k, k]: how likely each class is ruled out; None: all wrong alike
 
 
-def _corrected(
-    logits: Tensor,
-    excluded: Tensor,
-    prior: Tensor | None,
-    weight: Tensor | None,
-    *,
-    split: Callable[[_Batch], Tensor],
-    correct: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
+def _counted(excluded: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the weight of each pair, how many there are of each class, and the inverse of that."""
     pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
     counts = pairs.sum(-2)
-    tiny = torch.finfo(logits.dtype).tiny
-    inverse = (counts > 0) / counts.clamp(min=tiny)
-    if prior is None:
-        prior = counts / counts.sum(-1, keepdim=True).clamp(min=tiny)
-    return correct(split(_Batch(cce(logits), pairs, counts, inverse, prior)), counts)
+    return pairs, counts, (counts > 0) / counts.clamp(min=torch.finfo(counts.dtype).tiny)
+
+
+def _correction(
+    split: Callable[[_Batch], Tensor], correct: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[..., Tensor]:
+    def corrected(
+        logits: Tensor,
+        excluded: Tensor,
+        prior: Tensor | None,
+        weight: Tensor | None,
+        *,
+        transition: Any = None,
+    ) -> Tensor:
+        pairs, counts, inverse = _counted(excluded, weight)
+        if prior is None:
+            tiny = torch.finfo(logits.dtype).tiny
+            prior = counts / counts.sum(-1, keepdim=True).clamp(min=tiny)
+        q = None if transition is None else as_transition(transition, logits)
+        return correct(split(_Batch(cce(logits), pairs, counts, inverse, prior, q)), counts)
+
+    return corrected
 
 
 def _by_ordinary(b: _Batch) -> Tensor:
@@ -138,6 +154,8 @@ def _by_ordinary_2019(b: _Batch) -> Tensor:
 def _parts(b: _Batch, own: Tensor) -> Tensor:
     """Weigh each loss once: with two classes a part is then never negative by rounding."""
     k = b.loss.shape[-1]
+    if b.transition is not None:
+        return ((own @ _inverse(b.transition)) * b.loss).sum(-2)
     return ((own.sum(-1, keepdim=True) - (k - 1) * own) * b.loss).sum(-2)
 
 
@@ -145,7 +163,24 @@ def _by_excluded(b: _Batch) -> Tensor:
     """Split it by ruled-out class c."""
     k = b.loss.shape[-1]
     free = b.loss.sum(-1, keepdim=True) - (k - 1) * b.loss
+    if b.transition is not None:
+        free = b.loss @ _inverse(b.transition).mT
     return b.prior * b.inverse * (b.pairs * free).sum(-2)
+
+
+_INVERSES: Any = WeakIdKeyDictionary()  # made once: a CUDA graph could not make them
+
+
+def _inverse(q: Tensor) -> Tensor:
+    """Return what turns losses of classes ruled out into ordinary ones: the mean over Q is 1."""
+    found: Tensor | None = _INVERSES.get(q)
+    if found is None:
+        try:
+            found = _INVERSES[q] = torch.linalg.inv(q)
+        except RuntimeError as error:
+            say = "the transition matrix has no inverse, so it does not tell classes apart"
+            raise ValueError(f"{say}; use the approach forward") from error
+    return found
 
 
 def _ga(parts: Tensor, counts: Tensor) -> Tensor:
@@ -174,8 +209,41 @@ for _suffix, _label, _paper, _split in (
     for _name, _correct in _CORRECTIONS.items():
         if (_name, _suffix) != ("free", "-by-excluded"):  # which would be FREE again
             register_rule(f"{_name}{_suffix}", paper=_paper, label=f"{_name.upper()}{_label}")(
-                partial(_corrected, split=_split, correct=_correct)
+                _correction(_split, _correct)
             )
+
+
+@register_rule("scarce", paper="Wang et al. 2024", family="surrogate")
+def scarce(
+    logits: Tensor,
+    excluded: Tensor,
+    prior: Tensor | None,
+    weight: Tensor | None,
+    *,
+    class_prior: Any = None,
+) -> Tensor:
+    r"""SCARCE: one classifier for each class, from rows that rule it out and from all rows.
+
+    .. math:: \sum_c (1 - \pi_c) \overline{\ell(-f_c)}^{N_c}
+       + \left| \overline{\ell(f_c)} - (1 - \pi_c) \overline{\ell(f_c)}^{N_c} \right|
+
+    with the logistic loss, :math:`N_c` the rows that rule c out, and :math:`\pi_c` how frequent c
+    is: `class_prior`, ``[k]``; None: all alike. A mean over no rows is 0. It asks for no transition
+    matrix: how often c is ruled out may depend on c, but not on the row, if that is not c.
+    """
+    del prior  # of what was ruled out
+    pairs, _, inverse = _counted(excluded, weight)
+    rows = (excluded.amax(-1) > 0).to(logits)  # a row that rules nothing out does not count
+    rows = rows if weight is None else rows * weight
+    share = rows / rows.sum(-1, keepdim=True).clamp(min=torch.finfo(logits.dtype).tiny)
+    rest: Any = 1 - 1 / logits.shape[-1]
+    if class_prior is not None:
+        rest = 1 - to_lead(class_prior, logits, -1, "class_prior")
+    no, yes = softplus(logits), softplus(-logits)
+    wrong, right = ((pairs * part).sum(-2) * inverse * rest for part in (no, yes))
+    every = (share.unsqueeze(-1) * yes).sum(-2)
+    found: Tensor = (wrong + (every - right).abs()).sum(-1)
+    return found
 
 
 @dataclass(frozen=True)
@@ -185,31 +253,32 @@ class Approach:
     name: str  #: in code, such as ``"ga-before"``
     label: str  #: in the paper's tables, such as ``"GA"``
     #: the group of rows: ``upper-bound``, ``bounded``, ``unbounded``, ``before-shuffle``,
-    #: ``after-shuffle``, ``partial-label``
+    #: ``after-shuffle``, ``partial-label``, ``noise-aware``, ``surrogate``, ``progressive``
     family: str
     #: how batches are made. ``whole``: examples with their sets. ``pairs-before``: the training
     #: set is decomposed into pairs (x, ruled-out class), then shuffled. ``pairs-after``: examples
     #: are shuffled, and the batch is decomposed
     form: Form
     paper: str  #: where it was published
-    source: Loss | Rule  #: the loss, or the rule for a whole batch
+    source: Loss  #: the loss, or the :class:`Rule` for a whole batch
 
     @property
     def options(self) -> dict[str, Any]:
         """The values that were given for options of the loss."""
-        return dict(self.source.options) if isinstance(self.source, Loss) else {}
+        return dict(self.source.options)
 
     @property
     def option_names(self) -> list[str]:
-        return self.source.option_names if isinstance(self.source, Loss) else []
+        return self.source.option_names
+
+    @property
+    def memory(self) -> Memory | None:
+        """What it remembers of every row from epoch to epoch, if anything."""
+        return self.source.memory
 
     def with_options(self, **options: Any) -> Approach:
         """Return the approach with further options of its loss; those it has stay."""
-        if not options:
-            return self
-        if isinstance(self.source, Rule):
-            raise ValueError(f"approach {self.name!r} has no options")
-        return replace(self, source=self.source.with_options(**options))
+        return replace(self, source=self.source.with_options(**options)) if options else self
 
     def named(self, name: str, label: str | None = None) -> Approach:
         """Return the approach under another name, to compare it with itself under other options.
@@ -222,13 +291,13 @@ class Approach:
     @property
     def takes_rate(self) -> bool:
         """Whether the approach can learn from every answer, given the rate of each row."""
-        return isinstance(self.source, Loss) and self.source.takes_rate
+        return self.source.takes_rate
 
     @property
     def graded(self) -> Approach | None:
         """The approach where what was said may be wrong; None where it has no such form."""
         source = self.source
-        if isinstance(source, Rule) or source.graded is None:
+        if source.graded is None:
             return None
         return replace(self, source=replace(source, function=source.graded, options={}))
 
@@ -246,6 +315,7 @@ class Approach:
         prior: Any = None,
         weight: Any = None,
         rate: Any = None,
+        target: Any = None,
     ) -> Tensor:
         """Return the scalar whose gradient training follows, one per stacked model: ``[...]``.
 
@@ -270,6 +340,9 @@ class Approach:
             ``[..., B]``: how likely a wrong class stays possible in each row, for sets that answers
             made (:meth:`ruleout.Answers.per_item`). None: as in sets drawn at random, 1 - s/(k-1).
             Approaches over pairs, and CLPL, have no place for it.
+        target
+            ``[..., B, k]``: what an approach remembers of these rows (:attr:`memory`). None: what
+            it begins with.
 
         Examples
         --------
@@ -290,7 +363,11 @@ class Approach:
         if rate is not None:
             self.check_rate()
             rate = rates_of(rate, scores)
-        return self.trusted_loss(scores, mask, shares, weights, rate)
+        if target is not None:
+            if self.memory is None:
+                raise ValueError(f"approach {self.name!r} remembers nothing; leave target out")
+            target = torch.as_tensor(target).to(scores)
+        return self.trusted_loss(scores, mask, shares, weights, rate, target)
 
     def trusted_loss(
         self,
@@ -299,14 +376,15 @@ class Approach:
         prior: Tensor | None = None,
         weight: Tensor | None = None,
         rate: Tensor | None = None,
+        target: Tensor | None = None,
     ) -> Tensor:
         """Return :meth:`batch_loss` of tensors that all fit, without a look at them."""
         source = self.source
         if isinstance(source, Rule):
-            return source.function(logits, excluded, prior, weight)
+            return source.function(logits, excluded, prior, weight, **source.options)
         if self.form == "whole" or (source.one is not None and self.form == "pairs-before"):
             says = (excluded.amax(-1) > 0).to(logits)  # a row that rules nothing out says nothing
-            values = source.per_example(logits, excluded, rate)
+            values = source.per_example(logits, excluded, rate, target)
             return _mean(values, says if weight is None else says * weight, (-1,))
         pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
         return _mean(source.matrix(logits), pairs, (-2, -1))
@@ -318,11 +396,11 @@ def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
     return (weight * values).sum(over) / weight.sum(over).clamp(min=tiny)
 
 
-def _rows_of(source: Loss | Rule) -> Iterator[Approach]:
+def _rows_of(source: Loss) -> Iterator[Approach]:
     name, label, family, paper = source.name, source.label, source.family, source.paper
-    if isinstance(source, Loss) and source.kind != "single":
+    if source.kind in ("whole", "base"):
         yield Approach(name, label, family, "whole", paper, source)
-    elif isinstance(source, Loss) and name in _RULES:
+    elif source.kind == "single" and name in _RULES:
         if name != "free":  # the loss FREE is Eq. 3 for one example, the rule is the row
             raise ValueError(f"{name!r} is the name of a batch rule; rename your loss")
     else:
@@ -332,7 +410,7 @@ def _rows_of(source: Loss | Rule) -> Iterator[Approach]:
 
 
 def _table() -> dict[str, Approach]:
-    sources: list[Loss | Rule] = [*_RULES.values(), *map(losses.get, losses.names())]
+    sources: list[Loss] = [*_RULES.values(), *map(losses.get, losses.names())]
     rows = {row.name: row for source in sources for row in _rows_of(source)}
     return {name: rows.pop(name) for name in PAPER} | rows
 

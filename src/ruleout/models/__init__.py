@@ -23,15 +23,25 @@ def linear(shape: tuple[int, ...], classes: int) -> nn.Module:
     return mlp(shape, classes, hidden=())
 
 
-def mlp(shape: tuple[int, ...], classes: int, *, hidden: int | Sequence[int] = (500,)) -> nn.Module:
-    """Multilayer perceptron, by default d–500–k as in the paper: ReLU, no batch norm."""
+def mlp(
+    shape: tuple[int, ...],
+    classes: int,
+    *,
+    hidden: int | Sequence[int] = (500,),
+    norm: bool = False,
+) -> nn.Module:
+    """Multilayer perceptron, by default d–500–k as in the paper: ReLU, no batch norm.
+
+    `norm` puts a batch norm after every ReLU. With batches of 16 rows it is a strong
+    regulariser, for some hundred rows and features of one size.
+    """
     own: list[Any] = list(hidden) if isinstance(hidden, Iterable) else [hidden]
     if not all(isinstance(width, Integral) and int(width) > 0 for width in own):
         raise InputError(f"hidden is {brief(hidden)}", "give whole numbers of at least 1")
     widths = [prod(shape), *own]
     layers: list[nn.Module] = [nn.Flatten()] if len(shape) > 1 else []
     for narrow, wide in pairwise(widths):
-        layers += [nn.Linear(narrow, wide), nn.ReLU()]
+        layers += [nn.Linear(narrow, wide), nn.ReLU(), *([nn.BatchNorm1d(wide)] if norm else [])]
     return nn.Sequential(*layers, nn.Linear(widths[-1], classes))
 
 

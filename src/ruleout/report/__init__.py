@@ -15,6 +15,7 @@ from ruleout.report.parts import (
     Matrix,
     Note,
     Part,
+    Ranks,
     Reliability,
     Report,
     Score,
@@ -29,4 +30,4 @@ from ruleout.report.table_writers import csv, latex, markdown, text
 __all__ = ["Listing", "Note", "Part", "Report", "Section", "render", "write"]
 __all__ += ["CellTable", "Score", "ScoreTable", "TableCell", "TableRow", "Verdict"]
 __all__ += ["csv", "latex", "markdown", "text"]
-__all__ += ["Curves", "Histogram", "Line", "Matrix", "Reliability"]
+__all__ += ["Curves", "Histogram", "Line", "Matrix", "Ranks", "Reliability"]

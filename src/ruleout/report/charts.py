@@ -1,4 +1,4 @@
-"""Learning curves, histograms, calibration, heat maps, dots with errors: numbers in, SVG out.
+"""Curves, histograms, calibration, heat maps, dots with errors, ranks: numbers in, SVG out.
 
 Colours are classes; the page's style sheet owns them.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.report import svg
-from ruleout.report.number_format import compact, count, number, percent, values
-from ruleout.report.parts import Curves, Histogram, Line, Matrix, Numbers, Reliability
+from ruleout.report.number_format import compact, count, number, p_value, percent, values
+from ruleout.report.parts import Curves, Histogram, Line, Matrix, Numbers, Ranks, Reliability
 from ruleout.report.svg import NARROW, STRETCH, Scale, clip, ticks
 
 _MOST = 48  # bars; more sizes than that are put together
@@ -204,6 +204,37 @@ def heatmap(chart: Matrix) -> dict[str, Any]:
     top = 24 + (above + 10 if upright else 20)
     high = min(34.0, max(6.0, 640 / max(len(ready.rows), 1)))
     return {"heat": ready, "left": left, "top": top, "high": high, "upright": upright}
+
+
+def ranks(part: Ranks, colours: Mapping[str, int]) -> dict[str, Any]:
+    """Lay out a row for each approach, and beside the rows the bars, those that overlap apart."""
+    found = values(part.ranks)
+    low, high = svg.reach(found, margin=0.06)
+    names = [svg.width_of(clip(name, _CAP)) + 12 for name in part.names]
+    told = [[p_value(p)] for p in part.p_values] or [[]] * len(names)
+    return {
+        "ranks": found.tolist(),
+        "x": Scale(low, high, 0, 100),
+        "marks": svg.marks(low, high, 6),
+        "left": max([20.0, *names]),
+        "cap": _CAP,
+        "colours": [colours.get(one, 0) for one in part.families] or [0] * len(names),
+        "bars": lanes(part.groups),
+        "rows": [
+            [n, number(round(r, 2)), *p] for n, r, p in zip(part.names, found, told, strict=True)
+        ],
+    }
+
+
+def lanes(groups: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Give each bar (first and last row) the first lane in which it touches no other."""
+    ends: list[int] = []  # the last row of each lane
+    found = []
+    for first, last in groups:
+        lane = next((place for place, end in enumerate(ends) if end < first), len(ends))
+        ends[lane : lane + 1] = [last]
+        found.append((first, last, lane))
+    return found
 
 
 class Bar(NamedTuple):

@@ -58,6 +58,7 @@ def _colours(report: parts.Report) -> dict[str, int]:
         found = [row.family for row in part.rows] if isinstance(part, parts.ScoreTable) else []
         found += [row.group for row in part.rows] if isinstance(part, parts.CellTable) else []
         found += [line.family for line in part.lines] if isinstance(part, parts.Curves) else []
+        found += part.families if isinstance(part, parts.Ranks) else []
         for family in filter(None, found):
             names.setdefault(family, len(names) % charts.COLOURS)
     return names
@@ -100,6 +101,8 @@ def view(part: parts.Part, key: str, colours: Mapping[str, int]) -> Markup:
             return fill("reliability.html", part=part, key=key, **charts.reliability(part))
         case parts.Matrix():
             return fill("heatmap.html", part=part, key=key, **charts.heatmap(part))
+        case parts.Ranks():
+            return fill("ranks.html", part=part, key=key, **charts.ranks(part, colours))
     raise TypeError(f"a {type(part).__name__} is not a part of a report")
 
 

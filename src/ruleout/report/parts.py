@@ -342,8 +342,32 @@ class Matrix:
             raise InputError(problem, say)
 
 
+@dataclass(frozen=True)
+class Ranks:
+    """Average ranks over several data sets, with bars that join what no test tells apart.
+
+    A critical-difference diagram (Demsar, 2006) turned on its side, so that it fits a phone.
+
+    >>> Ranks("Over six data sets", ["log", "cce"], [1.2, 1.8], groups=[(0, 1)]).names
+    ['log', 'cce']
+    """
+
+    title: str  #: the caption
+    names: Sequence[str]  #: the approaches, the best first
+    ranks: Numbers  #: of each the average rank; 1 is the best
+    _: KW_ONLY
+    families: Sequence[str] = ()  #: of each the group, which has a colour
+    groups: Sequence[tuple[int, int]] = ()  #: first and last place of each bar, from 0
+    p_values: Numbers = ()  #: of each against the first
+    note: str = ""  #: a sentence beneath
+
+    def __post_init__(self) -> None:
+        more = [name for name in ("families", "p_values") if len(getattr(self, name))]
+        same_length("ranks", self, "names", "ranks", *more)
+
+
 Part: TypeAlias = (
-    Note | Listing | ScoreTable | CellTable | Curves | Histogram | Reliability | Matrix
+    Note | Listing | ScoreTable | CellTable | Curves | Histogram | Reliability | Matrix | Ranks
 )
 
 

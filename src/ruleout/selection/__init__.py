@@ -378,10 +378,10 @@ def search(
         not train on them. With folds the choice is trained once more, in 10 to 20 of them, since a
         few rows more can make a model much better. The best of several is too good by chance; by
         how much, 300 bootstrap samples of the rows (or groups) tell: what is best there looks so
-        much better there than in all rows. Models also differ by the rows they happened to see; a
-        quarter of the share of rows for which those of few and of many folds predict differently
-        counts as the standard error of that (measured: benchmarks/fit_coverage.py). A function is
-        called as `progress` is.
+        much better there than in all rows, and what is trained once more a part of it. Models also
+        differ by the rows they happened to see; 0.225 times the share of rows for which those of
+        few and of many folds predict differently counts as the standard error of that (measured:
+        benchmarks/fit_coverage.py). A function is called as `progress` is.
     seed
         Of the split, the first weights and the batch order; trial t takes seed + t.
     progress, refit_progress
@@ -455,8 +455,8 @@ def _honest(
         if groups is not None:
             groups = np.unique(groups, return_inverse=True)[1]
         predicted, said = each[:, each[0] >= 0], held.said
-        shift = _optimism(said, predicted, groups, int(trial.seed or 0))
         unseen = finer.get(t, predicted[own])
+        shift = _optimism(said, predicted, own, unseen, groups, int(trial.seed or 0))
         spread = _DIFFER * float(np.mean(unseen != predicted[own]))
         number = said.judge(unseen, -shift, groups, spread)
         numbers.append(number and number.proper)
@@ -494,22 +494,38 @@ def _unseen(
     return found
 
 
-def _optimism(said: Evidence, predicted: NDArray[np.intp], groups: Any, seed: int) -> float:
-    """Return by how much the best of these predictions, ``[C, n]``, looks better than it is."""
+def _optimism(
+    said: Evidence,
+    predicted: NDArray[np.intp],
+    own: int,
+    unseen: NDArray[np.intp],
+    groups: Any,
+    seed: int,
+) -> float:
+    """Return by how much `unseen`, ``[n]``, looks better than it is, since its kind was chosen.
+
+    The best of the predictions ``[C, n]`` looks so much better in samples of the rows than in all
+    of them. Models that were trained anew share the part of it that `unseen` has, too, in samples
+    in which the predictions of the same configuration, `own`, are the best.
+    """
     weight = said.credit.weight.mean(1)
-    earned = np.stack([weight * said.credit.of(one).value for one in predicted], 1)  # [n, C]
+    every = [weight * said.credit.of(one).value for one in (*predicted, unseen)]
+    earned = np.stack(every, 1)  # [n, C + 1]
     units = np.arange(len(earned)) if groups is None else groups
     chance, count = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1
-    means, off = earned.sum(0) / weight.sum(), []
+    means, off, both = earned.sum(0) / weight.sum(), list[float](), np.zeros(2)
     for _ in range(_BAGS):
         times = np.bincount(chance.integers(count, size=count), minlength=count)[units]
         if times @ weight > 0:
-            inside = times @ earned / (times @ weight)
-            off.append(inside.max() - means[inside.argmax()])
-    return max(float(np.mean(off)), 0.0)
+            more = times @ earned / (times @ weight) - means
+            inside = (more + means)[:-1]
+            off.append(more[inside.argmax()])
+            both += (inside[own] > inside.max() - 1e-9) * more[[own, -1]]  # or as good as the best
+    share = np.clip(both[1] / both[0], 0, 1) if both[0] > 0 else 1.0
+    return max(float(share * np.mean(off)), 0.0)
 
 
-_BAGS, _DIFFER = 300, 0.25
+_BAGS, _DIFFER = 300, 0.225
 
 
 def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -> Watch:

@@ -96,6 +96,7 @@ class Batch(NamedTuple):  # of A trials that are still at work
     excluded: Tensor  # [A, 1, B, k]
     weight: Tensor | None  # [A, 1, B]
     rate: Tensor | None  # [A, 1, B]
+    places: Tensor  # [A, B]: of each row among those of all trials; of pairs their classes
 
 
 class Shape(NamedTuple):  # steps of one shape can share a CUDA graph
@@ -138,11 +139,11 @@ class BatchSchedule:
         self.weighted = self._given or len(set(self.items)) > 1
         self.rated = trials[0].rate is not None
         self.laid: dict[str, Tensor] = {}
-        self._rows_each = max(len(t.sets) for t in trials)
+        self.rows_each = max(len(t.sets) for t in trials)
         self._table: Tensor | None = None
-        size = self._rows_each * self.classes * len(trials) * self.dtype.itemsize
+        size = self.rows_each * self.classes * len(trials) * self.dtype.itemsize
         if self._pairs is None and size <= 0.1 * room(self.device):
-            table = torch.zeros(len(trials), self._rows_each, self.classes, dtype=self.dtype)
+            table = torch.zeros(len(trials), self.rows_each, self.classes, dtype=self.dtype)
             for place, trial in enumerate(trials):
                 table[place, : len(trial.sets)] = torch.from_numpy(self._known(trial))
             self._table = table.flatten(0, 1).to(self.device)
@@ -194,8 +195,8 @@ class BatchSchedule:
                 weight[t, :n] = 1 if trial.weight is None else trial.weight[walk]
             if trial.rate is not None:
                 rate[t, :n] = trial.rate[walk]
-        if self._table is not None:
-            both[..., 1] = place + np.arange(len(place))[:, None] * self._rows_each
+        if self._pairs is None:
+            both[..., 1] = place + np.arange(len(place))[:, None] * self.rows_each
         tables = {"rows": both, "weights": weight, "rates": rate, "moves": moves}
         return place, {name: self._host(table) for name, table in tables.items() if table.size}
 
@@ -210,8 +211,8 @@ class BatchSchedule:
         rate = self._at("rates", step, shape).unsqueeze(1) if self.rated else None
         moves = self._at("moves", step, shape) if self.reach else None
         if self.resident or isinstance(step, Tensor):
-            return Batch(rows, moves, self._excluded(labels), weight, rate)
-        return Batch(rows, moves, self._unpack(step, shape), weight, rate)
+            return Batch(rows, moves, self._excluded(labels), weight, rate, labels)
+        return Batch(rows, moves, self._unpack(step, shape), weight, rate, labels)
 
     def _at(self, name: str, step: int | Tensor, shape: Shape) -> Tensor:
         table = self.laid[name][: shape.active]

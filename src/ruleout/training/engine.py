@@ -88,15 +88,17 @@ def fit_grid(
         `torch.func` where that pays, else side by side on a GPU and one after another on a CPU. A
         last batch of a single row is left out where the model has batch norm.
     grid
-        ``"paper"``, or values for ``learning_rate``, ``weight_decay``, ``batch_size``, options of
-        the model (``model.hidden``) and of the loss: see :func:`~ruleout.training.configurations`.
-        Batch sizes and models train one after another.
+        ``"paper"``, or values for ``learning_rate``, ``weight_decay``, ``batch_size``,
+        ``approach``, ``schedule``, options of the model (``model.hidden``) and of the loss: see
+        :func:`~ruleout.training.configurations`. What cannot be stacked, such as batch sizes and
+        models, trains one after another.
     epochs, batch_size, optimizer
         The paper: 250, 256, ``"adam"`` (weight decay inside the gradient); also ``"adamw"``,
         ``"sgd"``, ``"sgd-momentum"`` (0.9), and those of
         :func:`~ruleout.training.register_optimizer`.
     schedule, warmup
-        How the learning rate changes: ``"cosine"`` and ``"linear"`` bring it to zero, a function
+        How the learning rate changes: ``"cosine"`` and ``"linear"`` bring it to zero,
+        ``"one-cycle"`` lets it grow for three tenths of the epochs, then cosine; a function
         makes a factor of the share of this training that is done, 0 to 1. During the first `warmup`
         epochs (1.5, say) it grows to its full size. None: 0, or a fifth of the epochs where the
         likelihood reads evidence. Its gradient vanishes in rows whose classes seem impossible, and
@@ -306,7 +308,11 @@ def _collect(run: stacks.Run, done: _Done, record: dict[str, Any], fresh: Any) -
             {name: whole([(one.moments or [])[place][name] for one in trained]) for name in found}
             for place, found in enumerate(first.moments)
         ]
-        state = State(weights, moments, steps, run.epochs + (run.start.epochs if run.start else 0))
+        memory = first.memory and {
+            name: whole([(one.memory or {})[name] for one in trained]) for name in first.memory
+        }
+        past = run.start.epochs if run.start else 0
+        state = State(weights, moments, steps, run.epochs + past, memory)
     diverged, grid = whole([one.diverged for one in trained]).numpy(), [*map(dict, run.grid)]
     known = (*split_errors(curves), diverged, stopped)
     return GridFit(grid, weights, epochs, *known, record, fresh, state)

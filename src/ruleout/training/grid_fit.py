@@ -31,6 +31,8 @@ class State:
     moments: Sequence[Mapping[str, Tensor]]  #: what the optimizer remembers: two such for Adam
     steps: NDArray[np.float64]  #: how many steps each trial has taken, ``[T]``
     epochs: int = 0  #: how many epochs, after which the order of the rows goes on
+    #: what the approach remembers of the rows, ``[T, C, ...]``; None: nothing, or of other rows
+    memory: Mapping[str, Tensor] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,7 +103,8 @@ class GridFit:
         told = {name: own(getattr(self, name)) for name in names}
         if (state := self.state) is not None:
             moments = [own(one) for one in state.moments]
-            state = replace(state, weights=told["weights"], moments=moments)
+            own_memory = None if state.memory is None else own(state.memory)
+            state = replace(state, weights=told["weights"], moments=moments, memory=own_memory)
         left = [self.configurations[int(places[0])]]
         return replace(self, configurations=left, state=state, **told)
 
@@ -118,7 +121,10 @@ def merge(grid: list[Configuration], parts: Sequence[tuple[list[int], GridFit]])
     """Make one grid of those that were trained apart, each with its places in the whole."""
     places, fits = [place for own, _ in parts for place in own], [fit for _, fit in parts]
     order, first = np.argsort(places), fits[0]
-    told = {n: [fit.record[n] for fit in fits] for n in first.record}
+    names_told = dict.fromkeys(name for fit in fits for name in fit.record)
+    told: dict[str, list[Any]] = {
+        name: [fit.record.get(name) for fit in fits] for name in names_told
+    }
     record = {n: v[0] if all(one == v[0] for one in v) else v for n, v in told.items()}
     record |= {"configurations": grid, "seconds": sum(told["seconds"])}
     if len(fits) == 1:
@@ -214,6 +220,7 @@ def run_record(
     if run.start is not None:
         tensors = [run.start.weights, *run.start.moments]
         _digest(hidden, ["tensors", "steps", "epochs", tensors, run.start.steps, run.start.epochs])
+        _digest(hidden, [] if run.start.memory is None else run.start.memory)
     told["key"] = hidden.hexdigest()
     if run.trials[0].rate is not None:
         told["learned_from"] = "every answer"

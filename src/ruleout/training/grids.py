@@ -33,6 +33,7 @@ _NAMED = {"paper": PAPER_GRID, "small": SMALL_GRID}
 _DEFAULTS = {"learning_rate": 1e-3, "weight_decay": 1e-5}
 _SHORT = {"lr": "learning_rate", "eta": "learning_rate", "wd": "weight_decay", "l2": "weight_decay"}
 _MODEL = "model."  # what options of the model begin with
+_APART = ("approach", "batch_size", "schedule")  # in which stacked models cannot differ
 _FAR = 100.0  # no learning rate above this one trains anything
 
 
@@ -41,8 +42,8 @@ def configurations(grid: Grid | None) -> list[Configuration]:
 
     A grid is ``"paper"``, ``"small"``, a dictionary of values or lists of values (all combinations
     are taken, the last name running fastest), a list of configurations, or None for the defaults:
-    learning rate 1e-3, weight decay 1e-5. A grid can also set ``batch_size``, options of the model,
-    such as ``model.hidden``, and options of the loss, such as ``q`` of GCE.
+    learning rate 1e-3, weight decay 1e-5. A grid can also set ``batch_size``, ``approach``,
+    ``schedule``, options of the model, such as ``model.hidden``, and of the loss, such as ``q``.
 
     >>> configurations({"learning_rate": [0.1, 0.01], "weight_decay": 0})
     [{'learning_rate': 0.1, 'weight_decay': 0.0}, {'learning_rate': 0.01, 'weight_decay': 0.0}]
@@ -93,7 +94,7 @@ def _checked(one: Configuration) -> Configuration:
 
 def set_apart(name: str) -> bool:
     """Whether models that differ in this setting cannot be stacked."""
-    return name == "batch_size" or name.startswith(_MODEL)
+    return name in _APART or name.startswith(_MODEL)
 
 
 def split_grid(
@@ -103,7 +104,8 @@ def split_grid(
     found: dict[str, tuple[list[int], dict[str, Any]]] = {}
     for place, one in enumerate(grid):
         apart = {name: value for name, value in one.items() if set_apart(name)}
-        told: dict[str, Any] = {"batch_size": apart.get("batch_size", batch_size), "grid": []}
+        told: dict[str, Any] = {"batch_size": batch_size, "grid": []}
+        told |= {name: value for name, value in apart.items() if name in _APART}
         model = {n.removeprefix(_MODEL): v for n, v in apart.items() if n.startswith(_MODEL)}
         told["model_options"] = {**(model_options or {}), **model}
         places, told = found.setdefault(repr(apart), ([], told))
@@ -114,7 +116,7 @@ def split_grid(
 
 def check_names(row: Approach, one: Configuration) -> None:
     """Raise where a configuration sets what neither training nor the loss knows."""
-    known = [*_DEFAULTS, *row.option_names, "batch_size", f"{_MODEL}OPTION"]
+    known = [*_DEFAULTS, *row.option_names, *_APART, f"{_MODEL}OPTION"]
     for name in one:
         if name not in known:
             say = f"a grid of {row.name!r} can set {', '.join(known)}"

@@ -384,9 +384,10 @@ class Vmapped(Modules):
 
     def logits(self, x: Tensor) -> Tensor:
         self.module.eval()
-        named = self.named(self.parameters)
+        rows = self._rows(x)
+        named = self.named([self.parameters[0][: len(rows)]])
         with torch.no_grad():
-            return self._run({name: named[name] for name in self.own}, self._rows(x))
+            return self._run({name: named[name] for name in self.own}, rows)
 
     def _run(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
         one = partial(torch.func.functional_call, self.module)

@@ -167,6 +167,9 @@ def rates(
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + cos(pi * done)) / 2,
     "linear": lambda done: 1 - done,
+    "one-cycle": lambda done: (
+        (1 - cos(pi * (done / 0.3 if done < 0.3 else 1 + (done - 0.3) / 0.7))) / 2
+    ),  # up for three tenths, then down
 }
 
 

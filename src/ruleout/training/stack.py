@@ -17,10 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ruleout.losses import Loss, Seen
 from ruleout.methods import Approach
 from ruleout.models import seeded
 from ruleout.training import nets
-from ruleout.training.batches import BatchSchedule, Features, Shape, Trial
+from ruleout.training.batches import Batch, BatchSchedule, Features, Shape, Trial
 from ruleout.training.device import Numbers, cache_size, room
 from ruleout.training.grid_fit import State, split_errors
 from ruleout.training.grids import Configuration, loss_options
@@ -93,6 +94,11 @@ class Run:
     reach: tuple[int, int, int] | None = None  # how images are moved
 
     @property
+    def rows_each(self) -> int:
+        """How many rows the largest trial has."""
+        return max(len(trial.sets) for trial in self.trials)
+
+    @property
     def graded(self) -> Approach | None:
         """The approach that reads the evidence of the trials; None where it reads their sets."""
         return None if self.trials[0].evidence is None else self.approach.graded
@@ -105,6 +111,7 @@ class Trained(NamedTuple):  # what is left of a stack, on the CPU
     stopped: Tensor  # [T, C]
     moments: list[dict[str, Tensor]] | None  # to go on from
     steps: NDArray[np.float64]  # [T]
+    memory: dict[str, Tensor] | None  # [T, C, ...]: what the approach remembers of rows
 
 
 class Stack:
@@ -136,6 +143,7 @@ class Stack:
         self.total = torch.zeros(shape, dtype=torch.float64, device=self.device)
         options = loss_options(run.approach, self.grid, self.net.parameters[0])
         approach = run.graded or run.approach.with_options(**options)
+        self.memory = None if approach.memory is None else RowMemory(self, approach.source)
         self.loss_gradient = LossGradient(approach, run.epochs * len(self.shapes))
         self.epoch, self.steps_before = 0, np.zeros(len(own))
         self.before = run.start.epochs if run.start else 0  # of the fit that this one goes on from
@@ -159,6 +167,9 @@ class Stack:
                 view.copy_(known[name][self.trials][:, self.models])
         for name, buffer in self.net.buffers.items():
             buffer.copy_(start.weights[name][self.trials][:, self.models])
+        if self.memory is not None and start.memory is not None:
+            own = {n: kept[self.trials][:, self.models] for n, kept in start.memory.items()}
+            self.memory.restore(own)
         self.steps_before = np.asarray(start.steps, float)[self.trials]
 
     def _views(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -179,6 +190,8 @@ class Stack:
                 for step, shape in enumerate(self.shapes):
                     self.step(step, shape)
         self.steps_before = self.steps_before + np.asarray(self.schedule.steps)
+        if self.memory is not None:
+            self.memory.revise(self.before + self.epoch)
         self._note()
 
     def step(self, step: int | Tensor, shape: Shape) -> None:
@@ -197,9 +210,12 @@ class Stack:
 
         def loss_of(logits: Tensor) -> tuple[Tensor, Tensor]:
             known = {"prior": self.schedule.prior[: shape.active], "weight": batch.weight}
-            return self.loss_gradient(logits, batch.excluded, **known, rate=batch.rate)
+            target = None if self.memory is None else self.memory.recall(batch, logits)
+            given = {"rate": batch.rate, "target": target}
+            return self.loss_gradient(logits, batch.excluded, **known, **given)
 
-        loss = self.net.step(self.run.features.take(batch.rows, batch.moves), loss_of, move)
+        x = self.run.features.take(batch.rows, batch.moves)
+        loss = self.net.step(x, loss_of, move)
         self.total[: shape.active].add_(loss)
         if self.run.clip is not None:
             squares = [g.reshape(*g.shape[:2], -1).square().sum(-1) for _, _, g in held]
@@ -208,6 +224,8 @@ class Stack:
             for place, at, grad in held:
                 grad.mul_(scale[(...,) + (None,) * (grad.ndim - 2)])
                 self.optimizer.move(place, self.net.parameters[place], at, grad, by)
+        if self.memory is not None and self.memory.after:
+            self.memory.look(batch, self.net.logits(x))
 
     def _lay_rates(self) -> None:
         """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1 (+ C)]``."""
@@ -291,6 +309,8 @@ class Stack:
         found |= {f"buffer.{name}": value for name, value in self.net.buffers.items()}
         found |= {f"history.{name}": torch.stack(kept) for name, kept in self.history.items()}
         found |= {"diverged": self.diverged, "steps": torch.from_numpy(self.steps_before)}
+        if self.memory is not None:
+            found |= {f"memory.{name}": kept for name, kept in self.memory.tensors().items()}
         return found | (self.best.tensors() if self.best else {})
 
     def restore(self, tensors: Mapping[str, Tensor], epoch: int) -> None:
@@ -300,8 +320,11 @@ class Stack:
             if name.startswith("history."):
                 self.history[name.removeprefix("history.")] = list(kept.to(self.device))
         self.steps_before = tensors["steps"].numpy().copy()
+        if self.memory is not None:
+            own = {n: v for n, v in tensors.items() if n.startswith("memory.")}
+            self.memory.restore({n.removeprefix("memory."): v for n, v in own.items()})
         for name, value in self.tensors().items():
-            if not name.startswith("history.") and name != "steps":
+            if not name.startswith(("history.", "memory.")) and name != "steps":
                 value.copy_(tensors[name].view_as(value))
 
     def _joined(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -330,11 +353,94 @@ class Stack:
             (self.best.epoch if self.best else ended).cpu(),
             [_to_cpu(self.net.named(list(one))) for one in moments] if self.run.moments else None,
             self.steps_before,
+            _to_cpu(self.memory.tensors()) if self.memory and self.run.moments else None,
         )
 
 
 def _to_cpu(found: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().clone().cpu() for name, value in found.items()}
+
+
+class RowMemory:
+    """What an approach remembers of the rows of some trials: their last logits, their targets.
+
+    Tables are ``[rows of all trials + 1, C, k]``: rows that only fill up a batch go to the last.
+    """
+
+    def __init__(self, stack: Stack, loss: Loss) -> None:
+        assert loss.memory is not None
+        trials, self.loss, self.after = stack.schedule.trials, loss, loss.memory.after
+        self.shape = len(trials), stack.run.rows_each, len(stack.grid)
+        excluded = torch.zeros(*self.shape[:2], stack.schedule.classes, dtype=stack.dtype)
+        for place, trial in enumerate(trials):
+            excluded[place, : len(trial.sets)] = torch.from_numpy(trial.sets.excluded)
+        self.excluded = excluded.unsqueeze(1).to(stack.device)  # [T, 1, n, k]
+        self.counts = [len(trial.sets) for trial in trials]
+        self._each, self._fill = stack.schedule.rows_each, self.shape[0] * self.shape[1]
+        size = (self._fill + 1, self.shape[2], stack.schedule.classes)
+        self._logits = torch.zeros(size, dtype=stack.dtype, device=stack.device)
+        self._target = torch.zeros_like(self._logits)
+        self._table(self._target).copy_(loss.memory.start(self.excluded))
+        self.kept: list[dict[str, Tensor]] = [{} for _ in self._pieces()]
+
+    def _table(self, rows: Tensor) -> Tensor:
+        """Return a table as ``[T, C, n, k]``."""
+        trials, n, models = self.shape
+        return rows[:-1].view(trials, n, models, -1).transpose(1, 2)
+
+    def _pieces(self) -> list[tuple[slice, int]]:
+        """Return trials that can be looked at together, with how many rows they have."""
+        if len({*self.counts}) == 1:
+            return [(slice(None), self.counts[0])]
+        return [(slice(t, t + 1), n) for t, n in enumerate(self.counts)]
+
+    def _places(self, batch: Batch) -> Tensor:
+        trial = batch.places.div(self._each, rounding_mode="floor")
+        places = batch.places + trial * (self.shape[1] - self._each)
+        if batch.weight is not None:
+            places = places.where(batch.weight[:, 0] > 0, self._fill)
+        return places.flatten()
+
+    def recall(self, batch: Batch, logits: Tensor) -> Tensor:
+        """Return the targets of a batch, ``[A, C, B, k]``; remember its logits."""
+        found = self._target.index_select(0, self._places(batch))
+        if not self.after:
+            self.look(batch, logits)
+        return found.view(*batch.places.shape, *found.shape[1:]).transpose(1, 2)
+
+    def look(self, batch: Batch, logits: Tensor) -> None:
+        rows = logits.detach().transpose(1, 2).flatten(0, 1)
+        self._logits.index_copy_(0, self._places(batch), rows.to(self._logits))
+
+    def revise(self, epoch: int) -> None:
+        """Make the targets of the next epoch."""
+        logits, target = self._table(self._logits), self._table(self._target)
+        for (own, n), kept in zip(self._pieces(), self.kept, strict=True):
+            parts = (logits[own, :, :n], self.excluded[own, :, :n], target[own, :, :n])
+            target[own, :, :n] = self.loss.revise(Seen(*parts, epoch, kept))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all of it, ``[T, C, ...]``."""
+        found = {"logits": self._table(self._logits), "target": self._table(self._target)}
+        for name in self.kept[0]:
+            like, n = self.kept[0][name], self.shape[1]
+            pad = [kept[name] for kept in self.kept]
+            if like.shape[-2] == self.counts[0] > 1:  # a table of rows
+                pad = [nn.functional.pad(one, (0, 0, 0, n - one.shape[-2])) for one in pad]
+            found[f"kept.{name}"] = torch.cat(pad)
+        return found
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go back to what :meth:`tensors` returned."""
+        for name, value in tensors.items():
+            now = value.to(self._logits)
+            if name == "logits":
+                self._table(self._logits).copy_(now)
+            elif name == "target":
+                self._table(self._target).copy_(now)
+            else:
+                for (own, n), kept in zip(self._pieces(), self.kept, strict=True):
+                    kept[name.removeprefix("kept.")] = now[own, :, :n].clone()
 
 
 class _Best:
@@ -484,6 +590,7 @@ class Graphs:
         """
         held = [self.place, self.stack.total, *self.stack.net.parameters]
         held += self.stack.net.buffers.values()
+        held += [] if self.stack.memory is None else [self.stack.memory._logits]
         held += [moment for moments in self.stack.optimizer.moments for moment in moments]
         copies = [tensor.clone() for tensor in held]
         drawn = torch.cuda.get_rng_state(self.place.device)

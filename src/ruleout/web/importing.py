@@ -20,7 +20,6 @@ from ruleout.web.spreadsheet import unescaped
 
 _KINDS = ("yes", "no", "which", "excluded", "skip")
 _DAY_MS = 86_400_000
-_MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +198,7 @@ def read_label_studio(
     """
     path, matcher, left_out = Path(file), Matcher(items), 0
     with row_files.naming(path):
-        tasks = _tasks(path)
+        tasks = row_files.label_studio_tasks(path)
         control = control or _only_control(tasks)
         answers: list[Earlier] = []
         for row, task in enumerate(tasks):
@@ -211,43 +210,12 @@ def read_label_studio(
         return _distinct(answers, left_out, "task(s) that match no item")
 
 
-def _tasks(path: Path) -> list[dict[str, Any]]:
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError("the file is larger than 1 GiB", "export fewer tasks at a time")
-    tasks = row_files.parse_json(path.read_bytes())
-    if not isinstance(tasks, list):
-        raise InputError("the file is not a list of tasks", "export as JSON from Label Studio")
-    for row, task in enumerate(tasks):
-        if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
-            remedy = "export as JSON, not JSON-MIN, from Label Studio"
-            raise InputError("this is not a task with data", remedy, row=row)
-    return tasks
-
-
-def _expect(kind: type, value: Any, what: str) -> Any:
-    if not isinstance(value, kind):
-        wanted = "an object" if kind is dict else "a list"
-        raise InputError(f"{what} is {brief(value)}, not {wanted}", "export it again")
-    return value
-
-
-def _annotations(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    found = task.get("annotations", task.get("completions", []))  # the name before version 1
-    return (_expect(dict, one, "an annotation") for one in _expect(list, found, "annotations"))
-
-
-def _results(annotation: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for one in _expect(list, annotation.get("result", []), "result"):
-        if _expect(dict, one, "a result").get("type") == "choices":
-            yield one
-
-
 def _only_control(tasks: list[dict[str, Any]]) -> str | None:
     names: set[str] = set()
     for row, task in enumerate(tasks):
         with row_files.at_row(row):
-            for annotation in _annotations(task):
-                names.update(str(result.get("from_name")) for result in _results(annotation))
+            for _, _, chosen in row_files.label_studio_annotations(task):
+                names.update(chosen)
     if len(names) > 1:
         problem = f"there are {len(names)} sets of choices, {shown(sorted(names))}"
         remedy = "name the one that holds the classes with"
@@ -258,20 +226,11 @@ def _only_control(tasks: list[dict[str, Any]]) -> str | None:
 def _annotated(
     task: dict[str, Any], item: str, classes: Sequence[str], meaning: Meaning, control: str | None
 ) -> Iterator[Earlier]:
-    for annotation in _annotations(task):
-        chosen: list[Any] = []
-        for result in _results(annotation):
-            if str(result.get("from_name")) == control:
-                value = _expect(dict, result.get("value"), "value")
-                chosen += _expect(list, value.get("choices"), "choices")
-        if annotation.get("was_cancelled") is True:
-            chosen = []
-        who = annotation.get("completed_by")
-        if isinstance(who, dict):
-            who = who.get("email") or who.get("username") or who.get("id")
+    for annotation, who, choices in row_files.label_studio_annotations(task):
+        chosen = [] if annotation.get("was_cancelled") is True else choices.get(control or "", [])
         yield Earlier(
             item=item,
-            annotator=_annotator("label-studio" if who is None else who, "completed_by"),
+            annotator=_annotator(who, "completed_by"),
             time=_time(annotation.get("created_at"), "created_at"),
             took_ms=_milliseconds(annotation.get("lead_time"), 1000, "lead_time"),
             **_said(sorted(row_files.name_codes(chosen, tuple(classes))), classes, meaning),

@@ -1,0 +1,156 @@
+"""``approach="auto"``: what it tries, by which criterion, and that it is saved and says why."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ruleout as ro
+from ruleout.estimator.auto import Auto
+from ruleout.estimator.classifier import Committee
+from ruleout.labels.errors import InputError
+from ruleout.training import Trial
+
+X, Y = ro.datasets.load("digits").train
+SETS = ro.draw(Y, classes=10, law=3, seed=0)
+
+
+def neighbours(y: Any) -> ro.LabelSets:
+    """Rule out only the three classes after the true one: nothing like chance."""
+    out = np.zeros((len(y), 10), bool)
+    for step in (1, 2, 3):
+        out[np.arange(len(y)), (y + step) % 10] = True
+    return ro.LabelSets(out, 10)
+
+
+def test_random_sets_are_judged_by_accuracy() -> None:
+    plan = Auto.of(X, Trial(SETS), "linear", {})
+    assert plan.criterion == "accuracy"
+    assert {one["approach"] for one in plan.grid} == {"log", "proden"}
+    assert "do not reject" in plan.why
+
+
+def test_sets_that_are_not_random_are_judged_by_likelihood() -> None:
+    plan = Auto.of(X, Trial(neighbours(Y)), "mlp", {})
+    assert plan.criterion == "calibrated"
+    assert "log" not in {one["approach"] for one in plan.grid}
+    assert "sets are not random" in plan.why
+    assert {one["model.norm"] for one in plan.grid} == {True}
+    random = Auto.of(X, Trial(SETS), "mlp", {})
+    assert {one["model.norm"] for one in random.grid} == {True, False}
+
+
+def test_evidence_is_learned_by_the_likelihood() -> None:
+    said = ro.evidence(SETS, error=0.05)
+    plan = Auto.of(X, Trial(said.sets, evidence=said), "linear", {})
+    assert {one["approach"] for one in plan.grid} == {"likelihood"}
+
+
+def test_widths_that_a_user_gives_stay() -> None:
+    plan = Auto.of(X[:500], Trial(SETS[:500]), "mlp", {"hidden": (30,)})
+    assert not any("model.hidden" in one for one in plan.grid)
+
+
+def test_auto_learns_says_why_and_is_saved(tmp_path: Path) -> None:
+    clf = ro.RuleOutClassifier(approach="auto", epochs=40, random_state=0)
+    clf.fit(X[:400], SETS[:400])
+    assert clf.score(X[600:], Y[600:]) > 0.7
+    assert clf.record_["approach"] in ("log", "proden")
+    assert clf.configuration_["approach"] == clf.record_["approach"]
+    assert clf.auto_.endswith("chosen by accuracy")
+    assert isinstance(clf.module_, Committee)
+    assert len(clf.record_["members"]) == 5
+    clf.save(tmp_path / "model")
+    again = ro.load(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(X[:50]), clf.predict_proba(X[:50]))
+    assert again.get_params()["approach"] == "auto"
+
+
+def test_where_sets_are_not_random_the_best_of_each_approach_predict_together(
+    tmp_path: Path,
+) -> None:
+    """Members may differ in their widths, and a folder knows which is which."""
+    clf = ro.RuleOutClassifier(approach="auto", model="mlp", epochs=12, random_state=0)
+    clf.fit(X[:150], neighbours(Y[:150]))
+    members = clf.record_["members"]
+    assert sorted(one["approach"] for one in members) == ["cavl"] * 3 + ["cc"] * 3 + ["proden"] * 3
+    assert clf.criterion_.name == "calibrated"
+    assert clf.configuration_ == members[0]
+    clf.save(tmp_path / "model")
+    again = ro.load(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(X[:50]), clf.predict_proba(X[:50]))
+
+
+def test_auto_fits_twice_alike() -> None:
+    fits = [
+        ro.RuleOutClassifier(approach="auto", epochs=5, random_state=3).fit(X[:200], SETS[:200])
+        for _ in range(2)
+    ]
+    assert np.array_equal(fits[0].predict_proba(X[:20]), fits[1].predict_proba(X[:20]))
+
+
+def test_columns_of_other_sizes_are_brought_to_one_range() -> None:
+    wide = X[:200] * np.geomspace(1e-3, 1e5, X.shape[1], dtype=np.float32)
+    clf = ro.RuleOutClassifier(approach="auto", epochs=5, random_state=0).fit(wide, SETS[:200])
+    assert clf.record_["scaled"] is True
+    module: Any = clf.module_
+    spread = module.spread.numpy()
+    assert np.allclose(spread[spread != 1], np.ptp(wide, 0)[spread != 1])
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_members_predict_by_their_mean(model: str, tmp_path: Path) -> None:
+    clf = ro.RuleOutClassifier(model=model, hidden=20 if model == "mlp" else None, members=3)
+    clf.set_params(epochs=3, learning_rate=0.05, random_state=0, scale=True)
+    clf.fit(X[:300], SETS[:300])
+    inner: Any = clf.module_.module
+    assert len(inner.members) == 3
+    one = ro.RuleOutClassifier(**clf.get_params() | {"members": 1}).fit(X[:300], SETS[:300])
+    scaled = [type(one.module_)(m, clf.module_.mean, clf.module_.spread) for m in inner.members]
+    each = [np.asarray(_probabilities(module)) for module in scaled]
+    assert np.allclose(each[0], one.predict_proba(X[300:320]), atol=1e-6)  # the first is as alone
+    assert not np.allclose(each[0], each[1], atol=1e-3)
+    assert np.allclose(clf.predict_proba(X[300:320]), np.mean(each, 0), atol=1e-6)
+    clf.save(tmp_path / "model")
+    assert np.array_equal(ro.load(tmp_path / "model").predict(X[:40]), clf.predict(X[:40]))
+
+
+def _probabilities(module: Any) -> Any:
+    from ruleout.training.grid_fit import predict
+
+    return predict(deepcopy(module).double(), X[300:320].astype(np.float64)).softmax(-1)
+
+
+def test_rows_that_trained_a_committee_are_known_again() -> None:
+    clf = ro.RuleOutClassifier(members=2, epochs=2, random_state=0).fit(X[:60], SETS[:60])
+    assert clf.trained_on(X[:60], SETS[:60])
+    assert not clf.trained_on(X[60:120], SETS[60:120])
+
+
+@pytest.mark.parametrize("members", [0, -1, 1.5, True])
+def test_members_are_counted(members: Any) -> None:
+    with pytest.raises(InputError, match=r"members is .*; give a whole number of at least 1"):
+        ro.RuleOutClassifier(members=members, epochs=1).fit(X[:20], SETS[:20])
+
+
+def test_parts_go_on_with_one_model_only() -> None:
+    for told in ({"approach": "auto"}, {"members": 2}):
+        with pytest.raises(InputError, match="one model"):
+            ro.RuleOutClassifier(**told).partial_fit(X[:20], SETS[:20])
+
+
+def test_a_grid_can_choose_approaches_and_schedules() -> None:
+    grid = {"approach": ["log", "cavl"], "learning_rate": 0.1, "schedule": [None, "one-cycle"]}
+    clf = ro.RuleOutClassifier(grid=grid, epochs=20, random_state=0).fit(X[:300], SETS[:300])
+    assert len(clf.search_["estimate"]) == 4
+    assert clf.configuration_["approach"] == clf.record_["approach"]
+
+
+def test_auto_has_no_grid_of_the_user() -> None:
+    clf = ro.RuleOutClassifier(approach="auto", grid={"learning_rate": [0.1]})
+    with pytest.raises(InputError, match="chooses its own settings; leave grid out"):
+        clf.fit(X[:50], SETS[:50])
