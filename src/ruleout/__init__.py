@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from ruleout.estimator import RuleOutClassifier, load
     from ruleout.methods import approach, approaches
     from ruleout.selection import criterion
+    from ruleout.selection.origin_search import find_origin
     from ruleout.training import fit_grid
 
 __all__ = ["Answers", "LabelError", "LabelSets", "answer", "draw", "evidence", "propose"]
 __all__ += ["size_law"]
 __all__ += ["RuleOutClassifier", "__version__", "compare", "criterion", "fit_grid", "load"]
-__all__ += ["approach", "approaches"]
+__all__ += ["approach", "approaches", "find_origin"]
 __all__ += ["comparison", "datasets", "estimator", "experiments", "labels", "learning", "losses"]
 __all__ += ["methods", "models", "report", "selection", "testing", "theory", "training"]
 
@@ -45,6 +46,7 @@ _LATE = {  # name: the room it is found in
     "approaches": "methods",
     "compare": "comparison",
     "criterion": "selection",
+    "find_origin": "selection.origin_search",
     "fit_grid": "training",
     "load": "estimator",
 }

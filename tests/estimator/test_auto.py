@@ -13,6 +13,8 @@ import ruleout as ro
 from ruleout.estimator.auto import Auto
 from ruleout.estimator.classifier import Committee
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import named_origin
+from ruleout.selection.origin_search import FoundOrigin
 from ruleout.training import Trial
 
 X, Y = ro.datasets.load("digits").train
@@ -27,31 +29,36 @@ def neighbours(y: Any) -> ro.LabelSets:
     return ro.LabelSets(out, 10)
 
 
+def nothing() -> FoundOrigin:
+    return FoundOrigin(None, None, {}, "no matrix helps")
+
+
 def test_random_sets_are_judged_by_accuracy() -> None:
-    plan = Auto.of(X, Trial(SETS), "linear", {})
+    plan = Auto.of(X, Trial(SETS), "linear", {}, nothing)
     assert plan.criterion == "accuracy"
     assert {one["approach"] for one in plan.grid} == {"log", "proden"}
     assert "do not reject" in plan.why
 
 
 def test_sets_that_are_not_random_are_judged_by_likelihood() -> None:
-    plan = Auto.of(X, Trial(neighbours(Y)), "mlp", {})
+    plan = Auto.of(X, Trial(neighbours(Y)), "mlp", {}, nothing)
     assert plan.criterion == "calibrated"
     assert "log" not in {one["approach"] for one in plan.grid}
     assert "sets are not random" in plan.why
+    assert "no matrix helps" in plan.why
     assert {one["model.norm"] for one in plan.grid} == {True}
-    random = Auto.of(X, Trial(SETS), "mlp", {})
+    random = Auto.of(X, Trial(SETS), "mlp", {}, nothing)
     assert {one["model.norm"] for one in random.grid} == {True, False}
 
 
 def test_evidence_is_learned_by_the_likelihood() -> None:
     said = ro.evidence(SETS, error=0.05)
-    plan = Auto.of(X, Trial(said.sets, evidence=said), "linear", {})
+    plan = Auto.of(X, Trial(said.sets, evidence=said), "linear", {}, nothing)
     assert {one["approach"] for one in plan.grid} == {"likelihood"}
 
 
 def test_widths_that_a_user_gives_stay() -> None:
-    plan = Auto.of(X[:500], Trial(SETS[:500]), "mlp", {"hidden": (30,)})
+    plan = Auto.of(X[:500], Trial(SETS[:500]), "mlp", {"hidden": (30,)}, nothing)
     assert not any("model.hidden" in one for one in plan.grid)
 
 
@@ -70,10 +77,23 @@ def test_auto_learns_says_why_and_is_saved(tmp_path: Path) -> None:
     assert again.get_params()["approach"] == "auto"
 
 
+def test_where_a_matrix_can_be_learnt_the_likelihood_under_it_is_taken() -> None:
+    """Of sets of all sizes three classes are nearly always out, and three seldom."""
+    sets = named_origin("strong:released", 10).draw(Y, 10, seed=3)
+    clf = ro.RuleOutClassifier(approach="auto", epochs=40, random_state=0).fit(X[:800], sets[:800])
+    assert {one["approach"] for one in clf.record_["members"]} == {"likelihood"}
+    assert "a learnt matrix" in clf.auto_
+    assert clf.criterion_.name == "calibrated"
+    plain = ro.RuleOutClassifier(approach="cc", grid="small", epochs=40, random_state=0)
+    plain.fit(X[:800], sets[:800])
+    assert clf.score(X[800:], Y[800:]) > plain.score(X[800:], Y[800:]) + 0.05
+
+
 def test_where_sets_are_not_random_the_best_of_each_approach_predict_together(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Members may differ in their widths, and a folder knows which is which."""
+    monkeypatch.setattr("ruleout.estimator.classifier.find_origin", lambda *_, **__: nothing())
     clf = ro.RuleOutClassifier(approach="auto", model="mlp", epochs=12, random_state=0)
     clf.fit(X[:150], neighbours(Y[:150]))
     members = clf.record_["members"]

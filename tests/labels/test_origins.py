@@ -19,6 +19,7 @@ from ruleout.labels.origins import (
     judge,
     judge_with_labels,
     learn_origin,
+    named_origin,
     wilson,
 )
 
@@ -44,7 +45,8 @@ def table(some: list[tuple[int, ...]]) -> LabelSets:
 def chance(kind: str, given: tuple[int, ...], y: int) -> float:
     """The probability of a set when y is true, written out."""
     if kind == "transition":
-        return float(Q[y, given[0]])
+        every = [np.prod([Q[y, c] for c in one]) for one in combinations(range(K), len(given))]
+        return float(np.prod([Q[y, c] for c in given]) / sum(every))
     if kind == "flips":
         every, none = np.prod(R[y]), np.prod(1 - R[y])  # such rows are drawn again
         plain = np.prod([R[y, c] if c in given else 1 - R[y, c] for c in range(K)])
@@ -64,7 +66,9 @@ CASES: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "by class, s=2": (Uniform(2, E), subsets(range(2, 3))),
     "by class, s=3": (Uniform(3, E), subsets(range(3, 4))),
     "flips": (Flips(R), subsets(range(1, K))),
-    "transition": (Transition(Q), subsets(range(1, 2))),
+    "transition, s=1": (Transition(Q), subsets(range(1, 2))),
+    "transition, s=2": (Transition(Q, 2), subsets(range(2, 3))),
+    "transition, s=3": (Transition(Q, 3), subsets(range(3, 4))),
 }
 
 
@@ -275,6 +279,14 @@ def test_origins_are_learnt_from_classes_and_from_what_is_likely(kind: Any) -> N
     np.testing.assert_allclose(near, truth, atol=0.08)
 
 
+def test_a_matrix_is_learnt_from_sets_of_several_sizes() -> None:
+    """As many rows as make the estimate sharp; chances of sets, not shares of classes."""
+    random, n = np.random.default_rng(5), 20_000
+    y = random.integers(K, size=n)
+    sets = Transition(Q, [0.2, 0.5, 0.3]).draw(y, K, 1)
+    np.testing.assert_allclose(learn_origin(Transition, sets, y).rates, Q, atol=0.02)
+
+
 def test_what_is_learnt_from_classes_is_counted() -> None:
     sets = LabelSets([[0, 1, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]], 3)
     found = learn_origin(Flips, sets, [0, 0, -1, 2])._moments()[0]  # row 2 does not count
@@ -328,6 +340,39 @@ def test_rates_that_never_make_a_set_are_refused(row: list[float]) -> None:
 def test_an_origin_has_its_own_error_rates(more: Any) -> None:
     with pytest.raises(LabelError, match="leave error and people out"):
         evidence(table([(0,), (1,)]), origin=Transition(Q), **more)
+
+
+def test_sets_that_a_matrix_cannot_make_are_impossible() -> None:
+    found = Transition(np.eye(3)[[1, 2, 0]]).log_likelihood(LabelSets([[0, 1, 0], [0, 1, 1]], 3))
+    np.testing.assert_array_equal(found, [[0, -np.inf, -np.inf], [-np.inf] * 3])
+    with pytest.raises(LabelError, match="2 classes are to be ruled out, but fewer have a chance"):
+        Transition(np.eye(3)[[1, 2, 0]], 2).draw([0], 3)
+
+
+@pytest.mark.parametrize("text", ["released~x", "released~1", "weak:fixed:1~0.2", "fixed:9~0.1"])
+def test_a_name_of_an_origin_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(LabelError):
+        named_origin(text, 5)
+
+
+def test_origins_have_names() -> None:
+    y = np.arange(5).repeat(2000)
+    noisy = named_origin("fixed:2~0.2", 5).draw(y, 5, 1)
+    assert noisy.excluded[np.arange(len(y)), y].mean() == pytest.approx(0.2, abs=0.02)
+    most = named_origin("weak:fixed:k-2", 5).draw(y, 5, 1)
+    assert (most.sizes == 3).all()
+    assert not most.excluded[np.arange(len(y)), y].any()
+
+
+def test_an_even_matrix_makes_uniform_sets() -> None:
+    even = (1 - np.eye(5)) / 4
+    sets = draw([0, 1, 2, 3, 4] * 9, 5, seed=1)
+    one, two = Transition(even).credit(sets), Uniform().credit(sets)
+    for part, other in zip(one, two, strict=True):
+        np.testing.assert_allclose(part, other, atol=1e-12)
+    lost = Transition(even).log_likelihood(sets)
+    np.testing.assert_array_equal(np.isneginf(lost), sets.excluded)
+    assert np.ptp(np.where(sets.excluded, lost.max(1)[:, None], lost), axis=1).max() < 1e-12
 
 
 def test_evidence_of_an_origin() -> None:

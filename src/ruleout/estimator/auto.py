@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ruleout.datasets import inspect
 from ruleout.estimator.inputs import may_err
+from ruleout.selection.origin_search import FoundOrigin
 from ruleout.training import Trial
 
 _FEW, _MANY = 2000, 10_000  # rows: up to so many smaller batches
@@ -23,19 +25,27 @@ class Auto(NamedTuple):
     criterion: str
     why: str
     mixed: bool  # whether the best of every approach predict together
+    trial: Trial  # with what is learnt about how its sets came about, if anything
     epochs: int | None = None  # None: as for any other grid
 
     @staticmethod
-    def of(x: Any, trial: Trial, model: Any, options: Mapping[str, Any]) -> Auto:
+    def of(
+        x: Any,
+        trial: Trial,
+        model: Any,
+        options: Mapping[str, Any],
+        find: Callable[[], FoundOrigin],
+    ) -> Auto:
         """Look at the rows and their sets, and say what to try.
 
         Sets that tests do not reject as drawn at random are judged by accuracy, others by how well
         what was said about rows held out is foretold, at the temperature that suits each model.
         That says little about which approach errs least, so the best of each predict together then.
         LOG is always tried; where sets are not random, CC (LOG without the weight that stands for
-        randomness) in its place. Perceptrons are also tried with three layers and batch norm, and
-        only so where sets are not random: on BirdSong plain ones foretold what was said as well,
-        but named fewer rows rightly (tried by hand; what is left is in benchmarks/boards.py).
+        randomness) in its place, or, if `find` learns how sets came about, the likelihood under
+        that alone. Perceptrons are also tried with three layers and batch norm, and only so where
+        sets are not random: on BirdSong plain ones foretold what was said as well, but named fewer
+        rows rightly (tried by hand; what is left is in benchmarks/boards.py).
         """
         mistakes, n = may_err(trial.evidence), len(trial.sets)
         told = inspect(trial.sets, x).assumption(mistakes=mistakes)
@@ -47,6 +57,11 @@ class Auto(NamedTuple):
         else:
             names, said = ["cc", "proden", "cavl"], "sets are not random"
             said += f" ({', '.join(told.numbers['why'])})"
+            found = find() if trial.evidence is None and trial.rate is None else None
+            if found is not None:
+                said += f"; {found.why}"
+            if found is not None and found.origin is not None:
+                names, trial = ["likelihood"], replace(trial, evidence=found.evidence(trial.sets))
         grid: list[dict[str, Any]] = [
             {"approach": name, "learning_rate": rate, "weight_decay": decay}
             for name, rate, decay in product(names, (1e-1, 1e-2, 1e-3), (1e-3, 1e-5))
@@ -66,7 +81,7 @@ class Auto(NamedTuple):
         criterion, mixed = "accuracy" if random else "calibrated", len(names) > 1 and not random
         done = "settings of each chosen" if mixed else "chosen"
         why = f"{said}; tried {', '.join(names)}, {done} by {criterion}"
-        return Auto(grid, criterion, why, mixed, epochs)
+        return Auto(grid, criterion, why, mixed, trial, epochs)
 
     def choices(self, grid: Sequence[Mapping[str, Any]], scores: Any) -> list[Any]:
         """Return what is trained in the end, of all that was tried: the best comes first."""

@@ -32,6 +32,7 @@ from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
 from ruleout.selection import Search, folds, pool, search
+from ruleout.selection.origin_search import find_origin
 from ruleout.training import Callback, GridFit, State, Trial, configurations, fingerprint
 from ruleout.training.device import find_device
 from ruleout.training.engine import estimate_seconds, fit_grid
@@ -350,7 +351,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self._auto:
             if self.grid is not None and not self._small_grid:
                 raise InputError("approach='auto' chooses its own settings", "leave grid out")
-            auto = Auto.of(data.x, data.trial, self.model, self._model_options())
+            told = {n: value for n, value in options.items() if n not in ("approach", "epochs")}
+            find = partial(find_origin, data.x, data.trial, seed=seed, **told)
+            auto = Auto.of(data.x, data.trial, self.model, self._model_options(), find)
+            data = data._replace(trial=auto.trial)
             if self.epochs is None and auto.epochs is not None:
                 options["epochs"] = auto.epochs
         options |= {"grid": self._grid() if auto is None else auto.grid, "seed": seed}

@@ -1,6 +1,7 @@
 """Size laws, and the sets drawn by them: the MCL process, and the labelling of Section 3.2."""
 
 import numbers
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -38,7 +39,7 @@ def size_law(law: Law, classes: Classes) -> Vector:
     - ``"paper"``: :math:`\binom{k-1}{s} / (2^{k-1}-1)`, every set without the true class equally
       likely. The paper prints the denominator :math:`2^k - 2`, which sums to one half.
     - ``"released"``: :math:`\binom{k}{s} / (2^k-2)`, as in the authors' code.
-    - ``3`` or ``"fixed:3"``: always three classes.
+    - ``3`` or ``"fixed:3"``: always three classes; ``"fixed:k-2"``: all but two.
     - a vector of k-1 probabilities.
 
     >>> size_law("paper", 4)
@@ -53,8 +54,8 @@ def size_law(law: Law, classes: Classes) -> Vector:
         return _vector(law, k)
     if law in LAWS:
         return np.array(LAWS[law](k))
-    if law.startswith("fixed:") and law[6:].isascii() and law[6:].isdigit() and len(law) < 16:
-        return _fixed(int(law[6:]), k)
+    if found := re.fullmatch(r"fixed:(k-)?([0-9]{1,9})", law):
+        return _fixed(k - int(found[2]) if found[1] else int(found[2]), k)
     say = "use 'paper', 'released', 'fixed:j', a whole number, or a vector of probabilities"
     raise LabelError(f"unknown size law {brief(law)}", nearest(law, [*LAWS, "fixed:1"], say))
 

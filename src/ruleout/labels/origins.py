@@ -4,7 +4,8 @@ An origin says how likely each set of ruled-out classes is when y is true. Three
 
 - :class:`Uniform`: a size by a law, then every set of that size without y is equally likely. With
   probability `error` the row is wrong: every set of that size that holds y is equally likely.
-- :class:`Transition`: one class c is ruled out, with probability :math:`Q_{yc}`.
+- :class:`Transition`: one class c is ruled out, with probability :math:`Q_{yc}`; a larger set is,
+  given its size, as likely as the product of these says.
 - :class:`Flips`: every class c is ruled out on its own account, with probability :math:`R_{yc}`.
 
 From it follow the likelihood of a set for every class, :math:`P(\bar Y \mid y)`, and the credit of
@@ -21,10 +22,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruleout.labels.classes import Classes, class_names, encode, to_array
+from ruleout.labels.classes import Classes, class_names, encode, find_name, to_array
 from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import LabelError, brief
-from ruleout.labels.laws import Law, Seed, draw
+from ruleout.labels.laws import Law, Seed, draw, size_law
 from ruleout.labels.sets import LabelSets
 
 Array: TypeAlias = NDArray[np.float64]
@@ -108,18 +109,10 @@ class Uniform:
         k, s, e = sets.shape[1], sets.sizes, self._errors(sets.shape)
         if e.shape[1] == 1:
             return stay_credit(sets, 1 - e[:, 0], 1 - (s - e[:, 0]) / (k - 1))
-        parts = (np.zeros(sets.shape), np.full(sets.shape, np.inf), np.full(sets.shape, np.inf))
-        for size in np.unique(s[(s > 0) & (s < k)]):
-            try:
-                found = _linear_credit(sets[s == size], *self._moments(int(size), e[0]))
-            except LabelError:
-                continue  # this size says nothing
-            for part, one in zip(parts, found, strict=True):
-                part[s == size] = one
-        return Credit(*parts)
+        return _credit_by_size(sets, lambda size: self._moments(size, e[0]))
 
-    def _moments(self, s: int, e: Array) -> tuple[Array, Array]:
-        """Return mean ``[k, k]`` and covariance ``[k, k, k]`` of what is ruled out, by y."""
+    def _moments(self, s: int, e: Array) -> Moments:
+        """Return those of what is ruled out in sets of s classes."""
         k, here, e = len(e), np.arange(len(e)), e[:, None]
         mean = np.repeat((s - e) / (k - 1), k, 1)
         pair = ((1 - e) * s * (s - 1) + e * (s - 1) * (s - 2)) / max((k - 1) * (k - 2), 1)
@@ -127,12 +120,22 @@ class Uniform:
         both[here, here, :] = both[here, :, here] = e * (s - 1) / (k - 1)
         mean[here, here] = e[:, 0]
         both[:, here, here] = mean
-        return mean, both - mean[:, :, None] * mean[:, None, :]
+        return mean, _spread_by(both - mean[:, :, None] * mean[:, None, :])
 
     @staticmethod
-    def learnt(out: Array, total: Array) -> Uniform:
+    def learnt(chance: Array, sets: LabelSets, last: Uniform | None = None) -> Uniform:
         """Of each class how often it was ruled out by mistake: see `learn_origin`."""
-        return Uniform(error=np.diag(_smooth(out, total))[None])
+        del last
+        return Uniform(error=np.diag(_smooth(chance, sets))[None])
+
+
+#: Of what is ruled out, by true class: the mean ``[k, k]``, and how far sums of it, with weights in
+#: the columns of ``[k, k]``, are spread: ``[k, k]``, their variances.
+Moments: TypeAlias = tuple[Array, Callable[[Array], Array]]
+
+
+def _spread_by(covariance: Array) -> Callable[[Array], Array]:
+    return lambda u: np.asarray(np.einsum("jc,yjl,lc->yc", u, covariance, u))
 
 
 def stay_credit(sets: LabelSets, a: Any, b: Array) -> Credit:
@@ -157,27 +160,36 @@ class _Matrix:
         if not ((self.rates >= 0) & (self.rates <= 1)).all():
             raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
 
-    def _moments(self) -> tuple[Array, Array]:
-        """Return mean ``[k, k]`` and covariance ``[k, k, k]`` of what is ruled out, by y."""
-        raise NotImplementedError
-
-    def credit(self, sets: LabelSets) -> Credit:
-        """Return what predicting each class earns."""
+    def _check(self, sets: LabelSets) -> None:
         if sets.shape[1] != len(self.rates):
             told = f"rates of {len(self.rates)} classes, sets of {sets.shape[1]}"
             raise LabelError(told, "give equal classes")
-        return _linear_credit(sets, *self._moments())
 
 
-def _linear_credit(sets: LabelSets, mean: Array, covariance: Array) -> Credit:
+def _credit_by_size(sets: LabelSets, moments: Callable[[int], Moments]) -> Credit:
+    """Return the credit where each size has moments of its own; one that says nothing earns 0."""
+    parts = (np.zeros(sets.shape), np.full(sets.shape, np.inf), np.full(sets.shape, np.inf))
+    for size in np.unique(sets.sizes[(sets.sizes > 0) & (sets.sizes < sets.shape[1])]):
+        try:
+            found = _linear_credit(sets[sets.sizes == size], *moments(int(size)))
+        except LabelError:
+            continue
+        for part, one in zip(parts, found, strict=True):
+            part[sets.sizes == size] = one
+    if len(sets) and not np.isfinite(parts[1]).any() and sets.sizes.any():
+        raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
+    return Credit(*parts)
+
+
+def _linear_credit(sets: LabelSets, mean: Array, spread_of: Callable[[Array], Array]) -> Credit:
     r"""Return :math:`u_{\hat y}^\top (1 - x)`, on average 1 where c is true and else 0.
 
     Rows that rule out nothing, about which nobody was asked, say nothing.
     """
     if np.linalg.cond(1 - mean) > 1e6:
         raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
-    u = np.linalg.inv(1 - mean)  # [j, c]
-    spread = np.einsum("jc,yjl,lc->yc", u, covariance, u)  # given y, predicting c
+    u = np.asarray(np.linalg.inv(1 - mean), float)  # [j, c]
+    spread = spread_of(u)  # given y, predicting c
     own = np.diag(spread)
     rest = (spread.sum(0) - own) / (len(mean) - 1)
     says, unsaid = sets.sizes[:, None] > 0, (0, np.inf, np.inf)
@@ -198,9 +210,10 @@ class Flips(_Matrix):
             raise LabelError(problem, "give rates of which some are above 0 and some below 1")
 
     @staticmethod
-    def learnt(out: Array, total: Array) -> Flips:
+    def learnt(chance: Array, sets: LabelSets, last: Flips | None = None) -> Flips:
         """Of each pair of classes how often the second was ruled out: see `learn_origin`."""
-        rates = mean = _smooth(out, total)
+        del last
+        rates = mean = _smooth(chance, sets)
         for _ in range(30):  # the mean is of sets that rule out something, and not everything
             rates = mean * Flips(rates)._proper()[:, None] + rates.prod(1, keepdims=True)
         return Flips(rates)
@@ -233,7 +246,12 @@ class Flips(_Matrix):
         """Return how likely a first draw rules out something, and not everything, ``[k]``."""
         return np.asarray(1 - self.rates.prod(1) - (1 - self.rates).prod(1))
 
-    def _moments(self) -> tuple[Array, Array]:
+    def credit(self, sets: LabelSets) -> Credit:
+        """Return what predicting each class earns."""
+        self._check(sets)
+        return _linear_credit(sets, *self._moments())
+
+    def _moments(self) -> Moments:
         """Of the sets that rule out something, and not everything."""
         every, proper = self.rates.prod(1), self._proper()
         both = self.rates[:, :, None] * self.rates[:, None, :]
@@ -241,44 +259,161 @@ class Flips(_Matrix):
         both[:, here, here] = self.rates
         mean = (self.rates - every[:, None]) / proper[:, None]
         second = (both - every[:, None, None]) / proper[:, None, None]
-        return mean, second - mean[:, :, None] * mean[:, None, :]
+        return mean, _spread_by(second - mean[:, :, None] * mean[:, None, :])
 
 
 class Transition(_Matrix):
-    """One class is ruled out, by a matrix Q whose rows sum to 1; the diagonal holds mistakes."""
+    r"""Classes are ruled out by a matrix Q whose rows sum to 1; the diagonal holds mistakes.
 
-    def __init__(self, q: Any) -> None:
+    A set of one class c has the chance :math:`Q_{yc}`. Of all sets of a size, a set has a chance
+    in proportion to :math:`\prod_{c \in \bar Y} Q_{yc}`; the size itself, by `law`, says nothing
+    about y. Rows that are even off the diagonal make sets :class:`Uniform`.
+    """
+
+    def __init__(self, q: Any, law: Law = 1) -> None:
         super().__init__(q)
+        self.law = law
         if (np.abs(self.rates.sum(1) - 1) > 1e-6).any():
             raise LabelError("a row of the matrix does not sum to 1", "divide it by its sum")
 
     @staticmethod
-    def learnt(out: Array, total: Array) -> Transition:
-        """As :meth:`Flips.learnt`, in rows that sum to 1."""
-        found = _smooth(out, total)
-        return Transition(found / found.sum(1, keepdims=True))
+    def learnt(chance: Array, sets: LabelSets, last: Transition | None = None) -> Transition:
+        """Bring how often classes are ruled out, given the sizes of sets, to what was seen.
+
+        From the `last` matrix a few steps on the way do.
+        """
+        (_, k), seen = sets.shape, _smooth(chance, sets)
+        sized = chance.T @ np.eye(k + 1)[sets.sizes]  # [y, s]: rows
+        sized += 2 * sized.sum(0) / max(sized.sum(), 1e-300)  # as `_smooth` does
+        single = not (sets.sizes > 1).any()  # then counts are all
+        found = last.rates if last and not single else seen / seen.sum(1, keepdims=True)
+        for _ in range(0 if single else _SCALINGS if last is None else 3):
+            some, mean, _ = _sums_over_sets(found, np.eye(k))
+            each = np.divide(mean, some[:, None], out=np.zeros_like(mean), where=some[:, None] > 0)
+            expected = (sized[:, None] * each).sum(-1) / sized.sum(1, keepdims=True)
+            found, before = found * seen / np.maximum(expected, 1e-300), found
+            found /= found.sum(1, keepdims=True)
+            if np.abs(found - before).max() < 1e-6:
+                break
+        return Transition(found)
 
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
-        """Draw one class for each true label."""
-        return draw(y, classes, 1, seed, transition=self.rates)
+        """Draw a size for each true label, then a set: class after class, in or out."""
+        names, random = class_names(classes), np.random.default_rng(seed)
+        k, codes = len(names), encode(y, names, "y")
+        wanted = random.choice(np.arange(1, k), size=len(codes), p=size_law(self.law, k))
+        later = [np.where(np.arange(k) >= c, self.rates, 0) for c in range(k + 1)]
+        rest = np.stack([_sums_over_sets(one)[0] for one in later], 1)
+        if (rest[codes, 0, wanted] <= 0).any():
+            row = int(np.argmax(rest[codes, 0, wanted] <= 0))
+            problem = f"{wanted[row]} classes are to be ruled out, but fewer have a chance"
+            raise LabelError(problem, "give more classes a chance, or a law of smaller sets")
+        out = np.zeros((len(codes), k), np.bool_)
+        for c in range(k):
+            taken = self.rates[codes, c] * k * rest[codes, c + 1, wanted - 1]
+            inside = random.random(len(codes)) * rest[codes, c, wanted] < taken
+            out[:, c] = inside & (wanted > 0)
+            wanted = wanted - out[:, c]
+        return LabelSets(out, names)
 
     def log_likelihood(self, sets: LabelSets) -> Array:
-        """Return the log of the column of the class that was ruled out."""
-        codes = sets.excluded.argmax(1)
-        if (sets.sizes > 1).any():
-            raise LabelError("a row rules out more than one class", "split it into pairs first")
+        """Return the log of the product of chances, over that of all sets of the size."""
+        self._check(sets)
         with np.errstate(divide="ignore"):
-            return np.where(sets.sizes[:, None] > 0, np.log(self.rates.T[codes]), 0)
+            chance = np.log(self.rates * len(self.rates))
+            every = np.log(_sums_over_sets(self.rates)[0])
+        x, never = sets.excluded.astype(float), np.isneginf(chance)
+        found = x @ np.where(never, 0, chance).T - np.maximum(every, -1e300).T[sets.sizes]
+        return np.where((x @ never.T.astype(float)) > 0, -np.inf, found)
 
-    def _moments(self) -> tuple[Array, Array]:
-        return self.rates, np.stack([np.diag(row) - np.outer(row, row) for row in self.rates])
+    def credit(self, sets: LabelSets) -> Credit:
+        """Return what predicting each class earns."""
+        self._check(sets)
+        return _credit_by_size(sets, self._moments)
+
+    def _moments(self, s: int = 1) -> Moments:
+        some, mean, _ = _sums_over_sets(self.rates, np.eye(len(self.rates)))
+        if not some[:, s].all():
+            raise LabelError(f"no set of {s} classes can occur", "give more classes a chance")
+
+        def spread(u: Array) -> Array:
+            all_of, first, second = (part[..., s] for part in _sums_over_sets(self.rates, u))
+            return np.asarray(second / all_of[:, None] - (first / all_of[:, None]) ** 2)
+
+        return mean[..., s] / some[:, None, s], spread
 
 
-def _smooth(out: Array, total: Array) -> Array:
-    """Return how often classes were ruled out by true class, ``[k, k]``, from counts ``[k, k]``.
+#: Matrices that have a name: how likely each third of the wrong classes is ruled out, a random
+#: third for each true class (Lin and Lin 2023; Gao and Zhang 2021).
+BIASES = {"weak": (0.45, 0.30, 0.25), "strong": (0.75, 0.24, 0.01)}
+
+
+def biased_matrix(name: str, k: int) -> Array:
+    """Return the matrix Q of that name, ``[k, k]``: ``"weak"`` or ``"strong"``, always the same.
+
+    >>> np.unique(biased_matrix("strong", 10).round(4)).tolist()
+    [0.0, 0.0033, 0.08, 0.25]
+    """
+    shares, random = find_name("bias", name, BIASES, "biases"), np.random.default_rng([k, 0])
+    found = np.zeros((k, k))
+    for y in range(k):
+        wrong = random.permutation(np.delete(np.arange(k), y))
+        for third, share in zip(np.array_split(wrong, len(shares)), shares, strict=True):
+            found[y, third] = share / max(len(third), 1)
+    return np.asarray(found / found.sum(1, keepdims=True))
+
+
+def named_origin(text: str, classes: Classes) -> Uniform | Transition:
+    """Return the origin that a text names: a size law, with a bias before it or mistakes after it.
+
+    >>> named_origin("released", 10).error, named_origin("released~0.2", 10).error
+    (0.0, 0.2)
+    >>> named_origin("strong:fixed:1", 10).law
+    'fixed:1'
+    """
+    k = len(class_names(classes))
+    bias, _, law = text.partition(":") if text.split(":")[0] in BIASES else ("", "", text)
+    law, mistakes, share = law.partition("~")
+    size_law(law, k)  # raises for one that is not known
+    if not mistakes:
+        return Transition(biased_matrix(bias, k), law) if bias else Uniform(law)
+    try:
+        error = float(share)
+    except ValueError:
+        error = -1.0
+    if bias or not 0 <= error < 1:
+        say = "write a law, as in released~0.2: of a fifth of the rows the true class is in the set"
+        raise LabelError(f"{brief(text)} does not say how sets come about", say)
+    return Uniform(law, error)
+
+
+_SCALINGS = 50
+
+
+def _sums_over_sets(q: Array, u: Array | None = None) -> tuple[Array, Array, Array]:
+    r"""Return, by size, sums over all sets of their weights, the products of their chances times k.
+
+    `q` is ``[k, m]``. The first is ``[k, m + 1]``; the second and third, ``[k, c, m + 1]``, have
+    each set's :math:`\sum_{j \in \bar Y} u_{jc}` and its square as another factor; u is ``[m, c]``.
+    """
+    (k, m), u = q.shape, np.zeros((q.shape[1], 0)) if u is None else u
+    some, first, second = np.zeros((k, m + 1)), *np.zeros((2, k, u.shape[1], m + 1))
+    some[:, 0] = 1
+    for j in range(m):
+        w, add = q[:, j, None] * k, u[j][:, None]
+        more = second[..., :-1] + 2 * add * first[..., :-1] + add**2 * some[:, None, :-1]
+        second[..., 1:] += w[:, None] * more
+        first[..., 1:] += w[:, None] * (first[..., :-1] + add * some[:, None, :-1])
+        some[:, 1:] += w * some[:, :-1]
+    return some, first, second
+
+
+def _smooth(chance: Array, sets: LabelSets) -> Array:
+    """Return how often classes were ruled out by true class, ``[k, k]``, which has `chance`.
 
     Two rows of the mean of all classes come on top, apart for mistakes and for the rest.
     """
+    out, total = chance.T @ sets.excluded.astype(float), chance.sum(0)
     own = np.eye(len(total), dtype=bool)
     mistakes, rest = (out[part].sum() + 1 for part in (own, ~own))
     mean = np.where(own, mistakes, rest / (len(total) - 1)) / (total.sum() + 2)
@@ -288,8 +423,10 @@ def _smooth(out: Array, total: Array) -> Array:
 Kind = TypeVar("Kind", Uniform, Transition, Flips)
 
 
-def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
-    """Learn how sets came about from rows whose class is known, or about which much is known.
+def learn_origin(
+    kind: type[Kind], sets: LabelSets, known: Any = None, *, items: Any = None
+) -> Kind:
+    """Learn how sets came about, from what is known of the rows or from several answers about each.
 
     Parameters
     ----------
@@ -301,7 +438,11 @@ def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
     known
         ``[n]``: the position of each row's class, or -1; or ``[n, k]``: how likely each class is
         before the set is heard, as a model says that did not see the row. By EM what is likely
-        after it and the rates are then brought to agree.
+        after it and the rates are then brought to agree. None: all classes are alike.
+    items
+        ``[m]``: about which row each of m sets is, where rows were asked about several times. EM
+        then also learns from how the answers about a row agree, and needs nothing else: it begins
+        with the classes that were ruled out least often (Dawid and Skene 1979, with sets).
 
     Examples
     --------
@@ -309,24 +450,46 @@ def learn_origin(kind: type[Kind], sets: LabelSets, known: Any) -> Kind:
     >>> learn_origin(Transition, sets, [0, 1, 2] * 500).rates.round(1).tolist()
     [[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]]
     """
-    (n, k), told = sets.shape, to_array(known, "known")
+    (m, k), alone = sets.shape, items is None
+    if known is None and alone:
+        raise LabelError("nothing is known of the rows", "give known, or items asked about twice")
+    places = np.arange(m) if items is None else _places(items, m)
+    n = int(places.max(initial=-1)) + 1
+    told = np.ones((n, k)) if known is None else _told(known, n, k)
+    says = sets.sizes[:, None] > 0
+    sure = known is not None and bool(np.isin(told, (0, 1)).all())
+    chance, found = told, None
+    if not sure and not alone:
+        votes = _per_row(sets.excluded.astype(float), places, n)
+        chance = told * (votes == votes.min(1, keepdims=True))
+        chance = np.where(chance.any(1, keepdims=True), chance, told)
+        chance = chance / np.maximum(chance.sum(1, keepdims=True), 1e-300)
+    for _ in range(1 if sure else 100):
+        found, last = kind.learnt(np.where(says, chance[places], 0.0), sets, found), chance
+        if not sure:
+            after = _per_row(np.maximum(found.log_likelihood(sets), -_FAR), places, n)
+            chance = told * np.exp(after - after.max(1, keepdims=True))
+            chance /= np.maximum(chance.sum(1, keepdims=True), 1e-300)
+        if np.abs(chance - last).max(initial=0) < 1e-4:
+            break
+    assert found is not None
+    return found
+
+
+def _told(known: Any, n: int, k: int) -> Array:
+    """Return what is known of rows as ``[n, k]``, zero where that is nothing."""
+    told = to_array(known, "known")
     if told.shape == (n,) and n and np.isin(told, np.arange(-1, k)).all():
         told = np.eye(k + 1)[told.astype(int)][:, :k]
     numbers = told.shape == (n, k) and told.dtype.kind in "biuf"
     if not numbers or not ((told >= 0) & (told < np.inf)).all():
         raise LabelError(f"known is {brief(known)}", f"give {n} positions, or {n} rows of {k}")
-    told = np.where(sets.sizes[:, None] > 0, told, 0.0)
-    sure = bool(np.isin(told, (0, 1)).all())
-    chance, out = told, sets.excluded.astype(float)
-    for _ in range(1 if sure else 100):
-        found, last = kind.learnt(chance.T @ out, chance.sum(0)), chance
-        if not sure:
-            after = found.log_likelihood(sets)
-            chance = told * np.exp(after - after.max(1, keepdims=True))
-            chance /= np.maximum(chance.sum(1, keepdims=True), 1e-300)
-        if np.abs(chance - last).max(initial=0) < 1e-4:
-            break
-    return found
+    return np.asarray(told, float)
+
+
+def _per_row(values: Array, places: NDArray[np.intp], n: int) -> Array:
+    """Add up what is about the same row, ``[n, k]``."""
+    return np.stack([np.bincount(places, column, n) for column in values.T], 1)
 
 
 class Interval(NamedTuple):
@@ -586,6 +749,9 @@ def evidence(
         n = int(places.max(initial=-1)) + 1
         joined, likelihood, credit = join_answers(sets, likelihood, credit, places, n)
     level = likelihood.max(1)
+    if np.isneginf(level).any():
+        row = int(np.argmax(np.isneginf(level)))
+        raise LabelError("the origin cannot make this set", "give every set a chance", row=row)
     told = credit, gold, None if origin else at_error, level, learnt and learnt.own
     found = Evidence(joined, likelihood - level[:, None], *told)
     return found if truth is None else _with_truth(found, truth)
@@ -645,8 +811,7 @@ def join_answers(
     spread = (weight**2 * np.where(weight > 0, part, 0) for part in credit[1:])
     parts = (sets.excluded, likelihood, weight, weight * credit.value, *spread)
     votes, joined, total, value, right, wrong = (
-        np.stack([np.bincount(items, column, n) for column in part.T], 1).astype(float)
-        for part in parts
+        _per_row(np.asarray(part, float), items, n) for part in parts
     )
     joined[np.isneginf(joined).all(1)] = 0  # though none is wrong, they contradict each other
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -101,11 +101,11 @@ def _likelihood(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) ->
     return -losses.get("likelihood").function(logits, excluded, rate=rate)
 
 
-def _graded(logits: Tensor, costs: Tensor) -> Tensor:
+def foretold(logits: Tensor, costs: Tensor) -> Tensor:
     return -graded_likelihood(logits, costs)
 
 
-def _at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> Tensor:
+def at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> Tensor:
     """Divide the logits by the temperature, a power of two, that suits all rows best."""
     tried = torch.stack([values(logits / 2.0**power, *known) for power in range(-2, 9)])
     best = tried.mean(-1, keepdim=True).argmax(0, keepdim=True)
@@ -113,11 +113,11 @@ def _at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> T
 
 
 _credit, _costs = attrgetter("credit.value"), attrgetter("costs")
-_best, _graded_best = partial(_at_best, _likelihood), partial(_at_best, _graded)
+_best, _graded_best = partial(at_best, _likelihood), partial(at_best, foretold)
 _EVERY = (
     Criterion("accuracy", True, _accuracy, (_credit, _at_prediction)),
     Criterion("consistency", True, _consistency),
-    Criterion("likelihood", True, _likelihood, (_costs, _graded)),
+    Criterion("likelihood", True, _likelihood, (_costs, foretold)),
     Criterion("calibrated", True, _best, (_costs, _graded_best)),
 )
 _SHARES = {one.name: one for one in _EVERY}
@@ -402,8 +402,8 @@ def search(
     judge = _criterion(criterion)
     x = check_features(x)
     trials = as_trials(sets, x.shape[0], seed, x)
-    aside = _aside(trials, share, folds)
-    kept, apart = _cut(trials, aside)
+    aside = rows_aside(trials, share, folds)
+    kept, apart = cut_trials(trials, aside)
     if folds and judge.name == "accuracy":
         apart = [replace(trial, evidence=trial.said) for trial in apart]
     mass = np.array([_counting(judge, trial).sum() for trial in apart]).reshape(len(trials), -1)
@@ -473,8 +473,8 @@ def _choice_unseen(
     for c in {*found.chosen.tolist()}:
         own = np.flatnonzero(found.chosen == c).tolist()
         some = [trials[t] for t in own]
-        aside = _aside(some, 0.5, many)
-        kept, _ = _cut(some, aside)
+        aside = rows_aside(some, 0.5, many)
+        kept, _ = cut_trials(some, aside)
         fit = fit_grid(x, kept, **{**told, "grid": [found.grid.configurations[c]]}, moments=False)
         k = len(aside) // len(own)
         for i, t in enumerate(own):
@@ -569,7 +569,7 @@ def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDA
     return np.asarray(found.sum(1) ** (1 / power))
 
 
-def _aside(trials: Sequence[Trial], share: float, most: int | None) -> list[NDArray[np.intp]]:
+def rows_aside(trials: Sequence[Trial], share: float, most: int | None) -> list[NDArray[np.intp]]:
     """Return which rows are set aside: a share of each trial, or each of its folds."""
     units = [np.arange(len(one.sets)) if one.groups is None else one.groups for one in trials]
     fewest = min(int(own.max()) + 1 for own in units)
@@ -583,7 +583,7 @@ def _aside(trials: Sequence[Trial], share: float, most: int | None) -> list[NDAr
     return found
 
 
-def _cut(
+def cut_trials(
     trials: Sequence[Trial], aside: Sequence[NDArray[np.intp]]
 ) -> tuple[list[Trial], list[Trial]]:
     """Return what trains and what is set aside, of each trial and fold."""

@@ -1,0 +1,199 @@
+"""How sets came about, learnt from features and sets alone: a matrix Q without true labels."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ruleout.labels import LabelSets
+from ruleout.labels.origins import Transition, evidence, learn_origin
+from ruleout.selection import at_best, cut_trials, foretold, rows_aside
+from ruleout.training import Trial, fit_grid
+from ruleout.training.grid_fit import predict
+from ruleout.training.validation import as_trials, check_features
+
+Array = NDArray[np.float64]
+
+_FOLDS, _STEPS, _FEWEST, _RESTARTS = 3, 2000, 5, 10
+_SURE = 2.0  # standard errors
+
+
+@dataclass(frozen=True, eq=False)
+class FoundOrigin:
+    """What :func:`find_origin` found."""
+
+    origin: Transition | None  #: None: sets are taken as drawn at random
+    #: ``[k, k]``: how far each entry of the matrix differs between parts of the rows, as the
+    #: standard error of their mean; None without an origin
+    spread: Array | None
+    #: of each beginning that was tried: by how much better sets held out are foretold than if they
+    #: were random (mean logarithm), how much more often predictions were not ruled out, and the
+    #: standard error of both
+    tried: dict[str, tuple[float, float, float, float]]
+    why: str  #: in a sentence
+
+    def evidence(self, sets: LabelSets) -> Any:
+        """Return what these sets say of every class; None where they are taken as random."""
+        return None if self.origin is None else evidence(sets, origin=self.origin)
+
+
+def find_origin(
+    x: Any,
+    sets: LabelSets | Trial,
+    *,
+    model: Any = "linear",
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-4,
+    seed: int = 0,
+    **options: Any,
+) -> FoundOrigin:
+    r"""Learn a matrix Q from rows and their sets, without true labels, or say that it is of no use.
+
+    Sets say how likely each class is ruled out for a row, :math:`\bar p(x) = Q^\top p(x)`, and that
+    can be learnt like any other label. Two ways lead from there to Q, both with models that did not
+    see the rows they speak of (three folds):
+
+    - *model*: a model that takes sets as random (CC) says how likely each class is; by EM
+      (:func:`~ruleout.labels.learn_origin`) Q is brought to agree with it.
+    - *clusters*: rows with alike :math:`\bar p(x)` are of one class, whichever it is. k-means finds
+      k such clusters, and names are given so that as few rows as possible have their own class
+      ruled out. It needs no model that is right at first, but enough rows to tell names: where two
+      could be swapped at no cost, this way is not gone.
+
+    From each a model is trained with the likelihood under Q, and Q is learnt once more from it. A
+    matrix is taken only if sets held out are foretold better than as random ones (by two standard
+    errors) *and* the predictions of its model are not ruled out more often than those of the model
+    that takes sets as random: where sets do not depend on the class alone (names in a caption, say)
+    a matrix foretells sets better and classes worse, and a wrong naming does, too. Of those that
+    pass, the one that foretells best is taken.
+
+    Parameters
+    ----------
+    x, sets
+        As for :func:`ruleout.fit_grid`, one trial. True classes that its evidence knows help.
+    model, learning_rate, weight_decay, options
+        Of the models; further options for :func:`ruleout.fit_grid`. Epochs make 2,000 steps unless
+        they are given.
+
+    Examples
+    --------
+    >>> import ruleout as ro
+    >>> x, y = ro.datasets.load("digits").train
+    >>> q = np.roll(np.eye(10), 3, 1) * 0.5 + (1 - np.eye(10)) / 18  # one class is favoured
+    >>> found = find_origin(x, ro.labels.Transition(q, "released").draw(y, 10))
+    >>> bool(np.abs(found.origin.rates - q).mean() < 0.03)
+    True
+    """
+    x = check_features(x)
+    trial = as_trials(sets, x.shape[0], seed, x)[0]
+    n, k = trial.sets.shape
+    even = Transition((1 - np.eye(k)) / (k - 1))
+    aside = rows_aside([trial], 0.5, _FOLDS)
+    kept, _ = cut_trials([replace(trial, evidence=None)], aside)
+    size = int(options.setdefault("batch_size", 256))
+    steps = -(-len(kept[0].sets) // size)
+    options.setdefault("epochs", max(_FEWEST, -(-_STEPS // steps)))
+    where = options.get("device")
+    grid = [{"learning_rate": learning_rate, "weight_decay": weight_decay}]
+    options |= {"seed": seed, "moments": False, "every": options["epochs"]}
+
+    def unseen(approach: str, own: Any, origin: Transition | None = None) -> Tensor:
+        """Return the logits of rows by the model that did not see them, ``[n, k]``."""
+        told = kept
+        if origin is not None:
+            told = [replace(one, evidence=evidence(one.sets, origin=origin)) for one in kept]
+        fit = fit_grid(x, told, approach=approach, model=own, grid=grid, **options)
+        found = torch.zeros(n, k, dtype=torch.float64)
+        for fold, rows in enumerate(aside):
+            own_rows = x[trial.part(rows).rows]
+            found[rows] = predict(fit.module(fold).to(where), own_rows).double()
+        return found
+
+    truth = None if trial.evidence is None else trial.evidence.truth
+    asked = np.concatenate(aside)
+    asked = asked[trial.sets.sizes[asked] > 0]
+    plain = unseen("cc", model)
+    first, stays = _foretold(plain, even, trial.sets, asked)
+    pairs = (-unseen("op-after", "mlp")).softmax(-1).numpy()
+    starts: dict[str, NDArray[Any]] = {"model": plain.softmax(-1).numpy()}
+    if (named := _named(pairs, trial.sets, asked)) is not None:
+        starts["clusters"] = named
+    tried, best, most = dict[str, tuple[float, float, float, float]](), None, 0.0
+    for name, known in starts.items():
+        chance = known
+        for _ in range(2):
+            origin = learn_origin(Transition, trial.sets, _with_truth(chance, truth))
+            logits = unseen("likelihood", model, origin)
+            chance = logits.softmax(-1).numpy()
+        own, right = _foretold(logits, origin, trial.sets, asked)
+        gain, error = _mean(own - first)
+        more, doubt = _mean(right - stays)
+        tried[name] = gain, error, more, doubt
+        if gain > max(_SURE * error, most) and more >= -_SURE * doubt:
+            best, most = (name, origin, chance), gain
+    if best is None:
+        return FoundOrigin(None, None, tried, _why_not(tried))
+    name, origin, chance = best
+    parts = [
+        learn_origin(Transition, trial.sets[rows], _with_truth(chance, truth)[rows]).rates
+        for rows in aside
+    ]
+    spread = np.std(parts, 0, ddof=1) / np.sqrt(len(parts))
+    gain, error, *_ = tried[name]
+    why = f"sets held out are foretold better by a learnt matrix ({gain:.3f} ± {error:.3f})"
+    return FoundOrigin(origin, spread, tried, why)
+
+
+def _foretold(
+    logits: Tensor, origin: Transition, sets: LabelSets, rows: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Return how well the set of each row is foretold, and 1 where the prediction was not out."""
+    costs = torch.from_numpy(np.minimum(-origin.log_likelihood(sets[rows]), 1e4))
+    out = sets[rows].excluded[np.arange(len(rows)), logits[rows].argmax(-1).numpy()]
+    return at_best(foretold, logits[rows], costs).numpy(), 1.0 - out
+
+
+def _mean(values: Array) -> tuple[float, float]:
+    return float(values.mean()), float(values.std() / np.sqrt(len(values)))
+
+
+def _named(chance: Array, sets: LabelSets, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Return the class of each row: of its cluster, named so that the fewest are ruled out.
+
+    None where two names could be swapped at no cost.
+    """
+    from scipy.optimize import linear_sum_assignment
+    from sklearn.cluster import KMeans
+
+    n, k = sets.shape
+    made = KMeans(k, n_init=_RESTARTS, random_state=0).fit(np.sqrt(chance[rows]))
+    out = np.eye(k)[made.labels_].T @ sets[rows].excluded.astype(float)
+    names = linear_sum_assignment(out)[1]
+    swapped, kept = out[:, names] + out[:, names].T, np.add.outer(*[out[range(k), names]] * 2)
+    if ((swapped <= kept) & ~np.eye(k, dtype=bool)).any():
+        return None
+    found = np.full(n, -1)
+    found[rows] = names[made.labels_]
+    return found
+
+
+def _with_truth(chance: NDArray[Any], truth: NDArray[np.intp] | None) -> NDArray[Any]:
+    """Put true classes in the place of what models say, where they are known."""
+    if truth is None:
+        return chance
+    if chance.ndim == 1:
+        return np.where(truth >= 0, truth, chance)
+    known = np.eye(chance.shape[1] + 1)[truth][:, :-1]
+    return np.where(truth[:, None] >= 0, known, chance)
+
+
+def _why_not(tried: dict[str, tuple[float, float, float, float]]) -> str:
+    worse = [more for gain, error, more, _ in tried.values() if gain > _SURE * error]
+    if not worse:
+        return "no matrix foretells sets held out better than chance does"
+    points = -100 * max(worse)
+    told = f"predictions with a learnt matrix are ruled out more often ({points:.1f} points)"
+    return f"{told}: sets do not depend on the class alone, or rows are too few"
