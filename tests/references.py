@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 Number = Any  # an mpf of `mp` below
@@ -207,6 +208,54 @@ def clpl(f: Row, excluded: Flags, psi: str = "squared-hinge") -> Number:
 def cc(f: Row, excluded: Flags) -> Number:
     """CC (Feng et al. 2020, NeurIPS): -log z = log(1 + (1-z)/z)."""
     return mp.log1p(_total(softmax(f), excluded) / _total(softmax(f), _candidates(excluded)))
+
+
+def chance_of_set(excluded: Flags, row: Sequence[Number]) -> Number:
+    """How likely a set is among all of its size, if its chance is the product of its classes'."""
+    members = [c for c, out in enumerate(excluded) if out]
+    every = [mp.fprod(row[c] for c in one) for one in combinations(range(len(row)), len(members))]
+    return mp.fprod(row[c] for c in members) / mp.fsum(every)
+
+
+def even_row(k: int, y: int) -> list[Number]:
+    return [mp.mpf(c != y) / (k - 1) for c in range(k)]
+
+
+def cpe_f(f: Row, excluded: Flags, q: Sequence[Sequence[Number]] | None = None) -> Number:
+    """CPE-F for a set (Lin and Lin 2023): -log sum_y p_y P(set | y, size), by listing all sets."""
+    k = len(f)
+    rows = [even_row(k, y) for y in range(k)] if q is None else q
+    p = softmax(f)
+    return -mp.log(mp.fsum(p[y] * chance_of_set(excluded, rows[y]) for y in range(k)))
+
+
+def revise_transition(
+    logits: Sequence[Row], sets: Sequence[Flags], q: Sequence[Sequence[Number]], prior: int = 1
+) -> list[list[Number]]:
+    """One step of EM: Q times what was ruled out likely over what it expects, in rows of sum 1."""
+    k, found = len(q), []
+    seen = [[mp.mpf(0)] * k for _ in q]
+    expected = [[mp.mpf(0)] * k for _ in q]
+    for f, excluded in zip(logits, sets, strict=True):
+        joint = [p * chance_of_set(excluded, q[y]) for y, p in enumerate(softmax(f))]
+        size = sum(excluded)
+        for y in range(k):
+            r = joint[y] / mp.fsum(joint)
+            for c in range(k):
+                seen[y][c] += r * excluded[c]
+            for one in combinations(range(k), size):
+                chance = chance_of_set([c in one for c in range(k)], q[y])
+                for c in one:
+                    expected[y][c] += r * chance
+    for y in range(k):
+        row = [
+            q[y][c] * (seen[y][c] + prior * q[y][c]) / (expected[y][c] + prior * q[y][c])
+            if q[y][c]
+            else mp.mpf(0)
+            for c in range(k)
+        ]
+        found.append([one / mp.fsum(row) for one in row])
+    return found
 
 
 def targeted(f: Row, excluded: Flags, target: Sequence[Number] | None = None) -> Number:

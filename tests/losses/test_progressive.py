@@ -53,6 +53,27 @@ def test_a_row_is_revised_by_its_last_logits(name: str, scale: float) -> None:
     close(found, [reference(f, e) for f, e in both])
 
 
+@pytest.mark.parametrize("law", ["fixed:1", "released"])
+def test_a_matrix_is_learnt_as_all_sets_listed_say(law: str) -> None:
+    """Three epochs of CPE-T, two models at once, each against loops over every set."""
+    k, n = 4, 12
+    y = np.arange(n) % k
+    excluded = torch.from_numpy(ro.draw(y, k, law, seed=1).excluded).double()
+    logits = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 2, n, k)) * 2)
+    sets = excluded.bool().tolist()
+    loss = ro.losses.get("cpe-t")
+    assert loss.memory is not None
+    target, kept = loss.memory.start(excluded).expand_as(logits[0]), dict[str, Tensor]()
+    known = [[ref.even_row(k, y) for y in range(k)]] * 2
+    for epoch in range(3):
+        target = loss.revise(Seen(logits[epoch], excluded, target, epoch + 1, kept))
+        known = [ref.revise_transition(logits[epoch, m].tolist(), sets, known[m]) for m in (0, 1)]
+        for m in (0, 1):
+            close(kept["transition"][m, 0].view(k, k), known[m])
+            chances = [[ref.chance_of_set(e, known[m][c]) for c in range(k)] for e in sets]
+            close((-target[m]).exp(), chances)
+
+
 def test_equal_activations_share_the_target() -> None:
     logits, excluded = torch.tensor([[[2.0, 2.0, 0.0, 5.0]]]), torch.tensor([[0.0, 0, 0, 1]])
     assert revised(ro.losses.get("cavl"), logits, excluded)[0].tolist() == [[0.5, 0.5, 0, 0]]
@@ -116,7 +137,7 @@ def test_targets_stay_finite_and_on_candidates(name: str) -> None:
     for target in revised(ro.losses.get(name), logits.float(), excluded.float()):
         assert target.isfinite().all()
         assert (target >= 0).all()
-        assert name == "lws" or not (target * excluded).any()
+        assert name in ("lws", "cpe-t") or not (target * excluded).any()  # cpe-t: costs
 
 
 def test_a_target_is_what_the_loss_reads() -> None:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 import ruleout as ro
+from ruleout.labels.origins import biased_matrix
+from ruleout.losses.functions import nearest_row
 
 Row = Sequence[float]
 CLOSE = 1e-10
@@ -53,6 +55,8 @@ PER_EXAMPLE: dict[str, Callable[[Row, Sequence[bool]], Any]] = {
     "clpl": ref.clpl,
     "likelihood": ref.likelihood,
     "cc": ref.cc,
+    "cpe-f": ref.cpe_f,
+    "cpe-t": ref.cc,  # which it is at first
     "lws": ref.lws,
     **dict.fromkeys(("proden", "rc", "cavl", "pop", "crosel"), ref.targeted),
     **{f"conformal-{name}": ref.targeted for name in ("proden", "pop", "crosel")},
@@ -72,6 +76,7 @@ PER_CLASS: dict[str, Callable[[Row, int], Any]] = {
     "l-w": ref.l_w,
     "op": ref.op,
     "op-w": ref.op_w,
+    "cpe-i": ref.op,
 }
 
 
@@ -134,6 +139,27 @@ def test_forward_with_a_transition_matrix() -> None:
         q /= q.sum(1, keepdims=True)
         expected = [[ref.forward(f, c, q.tolist()) for c in range(k)] for f in logits.tolist()]
         agree(ro.losses.get("forward", transition=q)(logits), expected)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_cpe_f_with_a_transition_matrix(size: int) -> None:
+    """Of one class it is Forward; of more, all sets of the size are listed."""
+    q = biased_matrix("weak", 5)
+    logits, excluded = batch(5, size, 2.0, size)
+    rows = list(zip(logits.tolist(), excluded.tolist(), strict=True))
+    found = ro.losses.get("cpe-f", transition=q)(logits, excluded)
+    agree(found, [ref.cpe_f(f, e, q.tolist()) for f, e in rows])
+    if size == 1:
+        agree(found, [ref.forward(f, e.index(True), q.tolist()) for f, e in rows])
+
+
+def test_the_nearest_row_is_decoded() -> None:
+    q = biased_matrix("strong", 6)
+    seen = torch.from_numpy(0.9 * q + 0.1 / 6)
+    assert nearest_row(seen, q).tolist() == list(range(6))
+    even = (1 - np.eye(6)) / 5
+    out = torch.tensor([0.3, 0.1, 0.2, 0.05, 0.2, 0.15]).double()
+    assert int(nearest_row(out, even)) == int(out.argmin())
 
 
 def test_forward_with_zeros_in_the_transition_matrix() -> None:

@@ -16,7 +16,9 @@ from ruleout.cli.common import check_folder, friendly, parse_names, watching
 if TYPE_CHECKING:
     from ruleout.experiments import Ledger, Spec
 
-_Table = Literal["uci", "linear", "deep", "fixed-linear", "fixed-mlp", "linear-mlp", "own"]
+_Table = Literal[
+    "uci", "linear", "deep", "fixed-linear", "fixed-mlp", "linear-mlp", "beyond", "own"
+]
 
 
 @friendly()
@@ -27,11 +29,17 @@ def paper(
     search_trials: Annotated[
         int, typer.Option(min=0, help="Trials that search the grid for the others. 0: all.")
     ] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the rows.")] = 250,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the rows. By default 250; beyond: 100.")
+    ] = None,
     datasets: Annotated[options.Names, "Only these data sets."] = None,
     approaches: Annotated[options.Names, "Only these approaches."] = None,
     models: Annotated[options.Names, "These models, not the table's."] = None,
-    laws: Annotated[options.Names, "These laws of sizes: released, paper, fixed:3."] = None,
+    laws: Annotated[
+        options.Names,
+        "How sets are drawn: released, paper, fixed:3, fixed:k-2; with a bias, strong:released or "
+        "weak:fixed:1; with mistakes, released~0.2.",
+    ] = None,
     features: Annotated[
         Literal["raw", "standardised"], "Features as they are, or scaled by the training rows."
     ] = "raw",
@@ -40,9 +48,10 @@ def paper(
     ] = "released",
     precision: options.Precision = "float32",
     grid: Annotated[
-        Literal["paper", "printed", "halving"],
-        "36 configurations, the one that the paper's source prints, or successive halving of 36.",
-    ] = "paper",
+        Literal["paper", "printed", "halving", "small"] | None,
+        "36 configurations, the one that the paper's source prints, successive halving of 36, or "
+        "8. By default 36; beyond: 8.",
+    ] = None,
     seed: options.SeedOfTable = 0,
     engine: Annotated[
         Literal["local", "ray"], "Where cells are computed: here, or by a Ray cluster."
@@ -69,7 +78,8 @@ def paper(
     """Compute a table of the paper, cell by cell, and set it beside the printed numbers.
 
     "linear-mlp" is all of them but CIFAR-10; there --search-trials is for MLPs, linear models
-    search in every trial. "own" has the data sets and approaches that you name, with linear models.
+    search in every trial. "beyond" has what came since: later approaches and auto, biased and wrong
+    sets, real boards. "own" has the data sets and approaches that you name, with linear models.
 
     What is in the ledger is not computed again: stopped at any point, the same command goes on,
     with --checkpoints also inside a cell. Each cell trains the paper's grid of 36 configurations in
@@ -81,6 +91,8 @@ def paper(
     from ruleout.training.device import find_device
 
     check_folder(out)
+    beyond = table == "beyond"
+    epochs = epochs or (100 if beyond else 250)
     specs = plan(
         None if table == "own" else table,
         datasets=parse_names(datasets) if datasets else None,
@@ -94,7 +106,7 @@ def paper(
         epochs=epochs,
         average=min(10, epochs),
         precision=precision,
-        grid=grid,
+        grid=grid or ("small" if beyond else "paper"),
         seed=seed,
     )
     count = workers or _workers(device, len(specs))
@@ -163,7 +175,8 @@ def _run(path: str | Path, specs: Sequence[Spec], engine: str = "local", **how: 
             for record in ledger.records(done - known):
                 known.add(record.spec.key)
                 chosen = record.configuration.items()
-                setting = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in chosen)
+                told = ((n, f"{v:g}" if isinstance(v, float) else v) for n, v in chosen)
+                setting = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told)
                 found = f"{100 * record.mean:.2f} ± {100 * record.std:.2f} ({setting})"
                 took = f"{time.perf_counter() - began:.0f} s"
                 say(f"{len(known)}/{len(costs)}  {record.spec}: {found}  {took}")

@@ -15,7 +15,7 @@ from ruleout.experiments.specs import NAMES, Spec
 from ruleout.experiments.specs import protocol as find_protocol
 from ruleout.labels.classes import find_name
 from ruleout.labels.errors import brief, nearest
-from ruleout.labels.laws import size_law
+from ruleout.labels.origins import named_origin
 from ruleout.methods import PAPER
 from ruleout.methods import approaches as approach_names
 from ruleout.models import MODELS as MODEL_NAMES
@@ -26,9 +26,14 @@ TABLES = {name.replace("_", "-"): name for name in NAMES["tables"]}
 #: The cells of all tables with linear models and MLPs, as the command line names them.
 LINEAR_MLP = "linear-mlp"
 
+#: What goes beyond the paper: later approaches, other laws, real boards.
+BEYOND = "beyond"
+
 #: The paper's names of data sets and of models: ours.
 DATASETS: dict[str, str] = NAMES["datasets"]
 MODELS: dict[str, str] = NAMES["models"]
+
+_Names: TypeAlias = Sequence[str] | None
 
 _KEY = ("table", "dataset", "model", "sizes", "group", "approach")
 
@@ -114,17 +119,19 @@ def label_of(dataset: str) -> str:
 def plan(
     table: str | None,
     *,
-    datasets: Collection[str] | None = None,
-    approaches: Collection[str] | None = None,
-    models: Sequence[str] | None = None,
-    laws: Sequence[str] | None = None,
+    datasets: _Names = None,
+    approaches: _Names = None,
+    models: _Names = None,
+    laws: _Names = None,
     protocol: str = "released",
     **settings: Any,
 ) -> list[Spec]:
     """Return one spec for each cell of a table, data set by data set, in the order of its rows.
 
     `table` is a name of :data:`~ruleout.experiments.TABLES`, or ``"linear-mlp"``: all cells but
-    those of CIFAR-10, where `search_trials` is for MLPs alone. None: a table of your own, of the
+    those of CIFAR-10, where `search_trials` is for MLPs alone. ``"beyond"``: later approaches, with
+    ``auto``, laws that the paper does not have, and real boards with their own sets; by the grid
+    ``"small"`` in 100 epochs unless the settings say otherwise. None: a table of your own, of the
     data sets and approaches that you name, with linear models unless `models` says otherwise. Else
     `datasets` and `approaches` choose, by the names of the paper or of code; those that the paper
     has nowhere, such as what :func:`ruleout.datasets.register` and :func:`ruleout.losses.register`
@@ -144,6 +151,9 @@ def plan(
     >>> [str(one) for one in mine]
     ['digits, mlp, log', 'digits, mlp, clpl']
     """
+    if table == BEYOND:
+        told = {"grid": "small", "epochs": 100, **settings, "protocol": protocol}
+        return _beyond(datasets, approaches, models, laws, told)
     known = {name: [own] for name, own in TABLES.items()} | {LINEAR_MLP: list(TABLES.values())}
     tables = [] if table is None else find_name("table", table, known)
     law = find_protocol(protocol).law
@@ -155,11 +165,12 @@ def plan(
     for model in models or ():
         find_name("model", model, MODEL_NAMES)  # raises, as the next, for a name that is not known
     for one in laws or ():
-        size_law(one, 99)
+        if one != "given":
+            named_origin(one, 99)
     sets = [(c.dataset, c.place[0]) for c in cells]
     rows = [(c.approach, c.row) for c in cells]
     wanted = _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())
-    chosen = _chosen("approach", approaches, rows, approach_names(), PAPER)
+    chosen = _chosen("approach", approaches, rows, [*approach_names(), "auto"], PAPER)
     found = []
     for here in [[c for c in cells if c.table == one] for one in tables] or [[]]:
         fixed = [f"fixed:{c.sizes[2:]}" if c.sizes.startswith("s=") else law for c in here]
@@ -175,12 +186,27 @@ def plan(
     return list(dict.fromkeys(found))
 
 
+def _beyond(
+    datasets: _Names, approaches: _Names, models: _Names, laws: _Names, settings: dict[str, Any]
+) -> list[Spec]:
+    """Return the cells beyond the paper; boards have their own sets, and are standardised."""
+    told: dict[str, Any] = NAMES[BEYOND]
+    asked = datasets or [*told["datasets"], *told["boards"]]
+    rows, ways = approaches or told["approaches"], models or told["models"]
+    found = []
+    for name in asked:
+        board = name in told["boards"]
+        own = {"features": "standardised"} if board else {}
+        drawn = ["given"] if board else laws or told["laws"]
+        found += plan(
+            None, datasets=[name], approaches=rows, models=ways, laws=drawn, **settings | own
+        )
+    return found
+
+
 def _of_table(names: list[str], here: Collection[str], papers: Collection[str]) -> list[str]:
     """Return those that a table has, and those that the paper has nowhere."""
     return [name for name in names if not here or name in here or name not in papers]
-
-
-_Names: TypeAlias = Collection[str] | None
 
 
 def _columns(

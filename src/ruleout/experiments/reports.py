@@ -30,6 +30,7 @@ from ruleout.experiments.ledger import Failure, Holdings, Record, write_parquet
 from ruleout.experiments.specs import GRIDS, NAMES, Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
+from ruleout.labels.laws import LAWS
 from ruleout.methods import PAPER, approach
 from ruleout.report import (
     CellTable,
@@ -255,7 +256,8 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
     for (table, _), specs in groups.items():
         usual = max(specs, key=lambda one: one.fullness)
         words = _unusual(usual)
-        more = ([*words, str(end)] for end in (usual.precision, *range(2, 99)))
+        ends = [*["fixed"] * usual.law.startswith("fixed:"), usual.precision, *range(2, 99)]
+        more = ([*words, str(end)] for end in ends)
         setting = next(one for one in map("-".join, [words, *more]) if (table, one) not in taken)
         taken.add((table, setting))
         title = [NAMES["tables"].get(table, "Cells that the paper does not have")]
@@ -370,7 +372,7 @@ def _named(name: str) -> tuple[str, str]:
     try:
         row = approach(name)
     except ValueError:
-        return "not registered here", name
+        return "chosen from several" if name == "auto" else "not registered here", name
     return row.family, row.label
 
 
@@ -381,7 +383,13 @@ def _unusual(spec: Spec) -> list[str]:
     usual |= {name: spec.setting[name] for name in beneath}
     changed = {name: value for name, value in spec.setting.items() if value != usual[name]}
     words = [] if spec.protocol == "released" else [spec.protocol]
-    plain = {"features": spec.features, "per_trial": "per-trial", "grid": "own-grid"}
+    if spec.law not in LAWS and not spec.law.startswith("fixed:"):
+        words.append(re.sub("[:~]", "-", spec.law))
+    plain = {
+        "features": spec.features,
+        "per_trial": "per-trial",
+        "grid": f"{spec.grid if spec.grid == 'small' else 'own'}-grid",
+    }
     return words + [
         plain.get(name, f"{name.replace('_', '-')}-{value}") for name, value in changed.items()
     ]
@@ -463,15 +471,17 @@ def _cell(record: Record) -> TableCell:
 
 def _facts(record: Record) -> Mapping[str, object]:
     about, (best, setting) = record.about, record.oracle
-    where = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in setting.items())
-    tried: dict[str, object] = {
-        "Criterion of the choice, held out": f"{100 * record.estimate:.2f} %",
-        "Trials that searched the grid": f"{record.spec.searching} of {record.spec.trials}",
-        "Best on test rows before refit (true labels)": f"{100 * best:.2f} % ({where})",
-    }
+    tried: dict[str, object] = {"Why": about["why"][0]} if "why" in about else {}
+    if record.spec.searching:
+        where = ", ".join(f"{n.replace('_', ' ')} {v:g}" for n, v in setting.items())
+        tried = {
+            "Criterion of the choice, held out": f"{100 * record.estimate:.2f} %",
+            "Trials that searched the grid": f"{record.spec.searching} of {record.spec.trials}",
+            "Best on test rows before refit (true labels)": f"{100 * best:.2f} % ({where})",
+        }
     return {
         "Chosen by": record.spec.chosen_by,
-        **(tried if record.spec.searching else {}),
+        **tried,
         "Form that ran": record.spec.runs,
         "Models trained": f"{about.get('models', 0)}, of which {about.get('diverged', 0)} diverged",
         "Time": duration(record.seconds),
@@ -662,7 +672,7 @@ def trends(records: Sequence[Record]) -> tuple[list[int], list[Trend]]:
     by_size: dict[int, dict[str, Record]] = {}
     one_model = len({(r.spec.dataset, r.spec.model) for r in records}) == 1
     for record in records:
-        if one_model and record.spec.law.startswith("fixed:"):
+        if one_model and record.spec.law.removeprefix("fixed:").isdigit():
             by_size.setdefault(int(record.spec.law[6:]), {})[record.spec.approach] = record
     sizes = sorted(by_size)
     names = sorted({name for column in by_size.values() for name in column}, key=_order)

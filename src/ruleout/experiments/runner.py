@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from ruleout import losses
 from ruleout.datasets import Dataset, load
 from ruleout.datasets.registry import REGISTRY, find
+from ruleout.estimator import RuleOutClassifier
 from ruleout.experiments.ledger import Ledger, Record
 from ruleout.experiments.specs import GRIDS, HALVING, Spec, protocol
-from ruleout.labels import draw, size_law
+from ruleout.labels import size_law
 from ruleout.labels.atomic import write_text
 from ruleout.labels.errors import InputError
+from ruleout.labels.origins import named_origin
 from ruleout.methods import approach
 from ruleout.selection import Search, criterion, refit_chosen, search, set_aside, split
 from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds, fit_grid
@@ -54,6 +56,8 @@ def run(
     (0.01, (2,), (2, 12))
     """
     began = time.perf_counter()
+    if spec.approach == "auto":
+        return _run_auto(spec, prepare(spec), device, began)
     data, stages = prepare(spec), _Stages(None if checkpoint is None else Path(checkpoint))
     options = _options(spec, data, device)
     stages.seconds["prepare"] = time.perf_counter() - began
@@ -142,12 +146,15 @@ def _better_third(over: dict[str, Any]) -> list[dict[str, Any]]:
     return [over["configurations"][place] for place in sorted(best)]
 
 
+#: What a record keeps of how a grid was trained.
+_TOLD = ("approach", "device", "device_name", "threads", "stack", "versions", "data", "rounds")
+
+
 def _record(
     spec: Spec, found: Search, chosen: NDArray[np.intp], final: GridFit, times: dict[str, float]
 ) -> Record:
     names = {"test": "test/accuracy", "train": "train/accuracy", "loss": "loss"}
-    told = ("approach", "device", "device_name", "threads", "stack", "versions", "data", "rounds")
-    how = {name: found.grid.record[name] for name in told if name in found.grid.record}
+    how = {name: found.grid.record[name] for name in _TOLD if name in found.grid.record}
     tried = [*(one["configurations"] for one in how.get("rounds", ())), found.grid.configurations]
     seconds = sum(times.values())
     return Record(
@@ -195,6 +202,32 @@ def prepare(spec: Spec) -> Prepared:
     return _prepared(spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed)
 
 
+def _run_auto(spec: Spec, data: Prepared, device: str | None, began: float) -> Record:
+    """Let `auto` choose in every trial, and measure what it made; there are no curves to follow."""
+    found: dict[str, list[float]] = {"test": [], "train": []}
+    why = []
+    for t, trial in enumerate(data.trials):
+        clf = RuleOutClassifier(
+            approach="auto", model=spec.model, shape=data.shape, device=device,
+            precision=spec.precision, random_state=int(trial.seed or 0),
+        ).fit(data.x if trial.rows is None else data.x[trial.rows], trial.sets)  # fmt: skip
+        why.append(clf.auto_)
+        for name, watch in (("test", data.test), ("train", data.train)):
+            x, y = (data.x if watch.x is None else watch.x), watch.target
+            x, y = (x, y) if watch.rows is None else (x[watch.rows[t]], y[t])
+            found[name].append(float(np.mean(clf.predict(x) == clf.classes_[y])))
+    accuracy, none = np.array(found["test"]), np.empty((0, 1))
+    told = {name: clf.record_[name] for name in _TOLD if name in clf.record_}
+    counts = {"models": spec.trials, "diverged": 0, "diverged_final": 0}
+    seconds = {"seconds": time.perf_counter() - began, "grid_seconds": 0.0}
+    return Record(
+        spec=spec, configurations=[{"approach": "auto"}], chosen=np.zeros(spec.trials, np.intp),
+        estimates=none, errors=none, tests=none, accuracy=accuracy, epochs=np.array([spec.epochs]),
+        curves={name: np.array(one, np.float32)[:, None] for name, one in found.items()},
+        about=told | counts | seconds | {"why": why},
+    )  # fmt: skip
+
+
 def _options(spec: Spec, data: Prepared, device: str | None) -> dict[str, Any]:
     """Return what :func:`ruleout.fit_grid` is told of every training of a spec."""
     names = ("model", "epochs", "batch_size", "precision", "seed")
@@ -214,14 +247,16 @@ def _prepared(
         parts = [(np.arange(n), np.arange(0))] * trials
     if features == "standardised":
         data, parts = _standardised(data, parts)
-    made = [
-        Trial(
-            draw(data.y_train[rows], len(data.classes), law, stream(seed, t, _SETS)),
-            rows,
-            seed=stream(seed, t, _TRAINING),
-        )
-        for t, (rows, _) in enumerate(parts)
-    ]
+    k, sets = len(data.classes), data.sets
+    if law == "given" and sets is None:
+        raise InputError(f"{dataset} comes without sets", "name a law by which to draw them")
+    made = []
+    for t, (rows, _) in enumerate(parts):
+        if law == "given" and sets is not None:
+            own = sets[rows % n]
+        else:
+            own = named_origin(law, k).draw(data.y_train[rows], k, stream(seed, t, _SETS))
+        made.append(Trial(own, rows, seed=stream(seed, t, _TRAINING)))
     train = Watch([data.y_train[rows] for rows, _ in parts], rows=[rows for rows, _ in parts])
     if data.test is not None:
         test = Watch(data.test[1], x=data.test[0])
@@ -407,6 +442,7 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+_OF_AUTO = 60  # models that take about as long as one trial of auto, which differs with the rows
 _BESIDES = 1.25  # training the choice and measuring, on top of the grid
 
 
@@ -422,6 +458,8 @@ def count_models(spec: Spec) -> int:
     >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
     13
     """
+    if spec.approach == "auto":
+        return _OF_AUTO * spec.trials
     grid = len(configurations(spec.values))
     if spec.grid == "halving":
         grid = len(HALVING) * grid // HALVING[0]
@@ -437,8 +475,10 @@ def cost(spec: Spec) -> float:
     entry = find(spec.dataset)
     rows, k = float(entry.rows[0]), len(entry.classes)
     width = entry.features + 60.0  # besides the product, a step works on logits
-    if approach(spec.runs).form == "pairs-before":
-        rows *= float(np.arange(1, k) @ size_law(spec.law, k))
+    if spec.approach == "auto":  # folds of several approaches, and a committee
+        width *= 3
+    elif approach(spec.runs).form == "pairs-before" and spec.law != "given":
+        rows *= float(np.arange(1, k) @ size_law(named_origin(spec.law, k).law, k))
     elif spec.approach.startswith("pc"):
         width += 20.0 * k
     return rows * spec.epochs * count_models(spec) * k * width

@@ -13,6 +13,7 @@ from typing import Any
 
 from ruleout.labels.classes import find_name
 from ruleout.labels.errors import InputError, brief
+from ruleout.labels.laws import LAWS
 
 #: What the paper calls things, what it says of its tables, and its two readings.
 NAMES: dict[str, Any] = loads(
@@ -45,12 +46,15 @@ class Spec:
     dataset: str  #: a name that :func:`ruleout.datasets.load` knows
     approach: str  #: the row of the table; the protocol says which form of it runs
     model: str = "linear"  #: a name that :func:`ruleout.models.build` knows
-    law: str = "released"  #: a name that :func:`ruleout.size_law` knows
+    #: how sets are drawn, a name that :func:`ruleout.labels.origins.named_origin` knows; ``given``:
+    #: those that the data come with
+    law: str = "released"
     protocol: str = "released"  #: ``released`` or ``text``
     #: ``raw``, or ``standardised``: every feature with mean 0 and standard deviation 1 over the
     #: training rows of the trial
     features: str = "raw"
-    grid: str = "paper"  #: ``"paper"``, ``"printed"``, ``"halving"``, or JSON text of the values
+    #: ``"paper"``, ``"printed"``, ``"halving"``, ``"small"`` (8), or JSON text of the values
+    grid: str = "paper"
     criterion: str = "accuracy"  #: what chooses a configuration
     share: float = 0.1  #: of the training rows, on which it chooses
     per_trial: bool = False  #: whether every trial chooses for itself, or the mean over trials
@@ -93,12 +97,15 @@ class Spec:
         """The grid as :func:`ruleout.fit_grid` takes it; halving begins with all of it."""
         if self.grid == "printed":
             return [dict(zip(("learning_rate", "weight_decay"), self._in_print or (), strict=True))]
+        if self.grid == "small":
+            return self.grid
         return "paper" if self.grid in GRIDS else json.loads(self.grid)
 
     @property
     def searching(self) -> int:
         """How many trials search the grid."""
-        return 0 if self.grid == "printed" else self.search_trials or self.trials
+        alone = self.grid == "printed" or self.approach == "auto"  # which chooses for itself
+        return 0 if alone else self.search_trials or self.trials
 
     @property
     def runs(self) -> str:
@@ -107,9 +114,10 @@ class Spec:
 
     @property
     def sizes(self) -> str:
-        """How the paper's tables name the law."""
-        fixed = self.law.startswith("fixed:")
-        return f"s={self.law[6:]}" if fixed else "uniform-over-sets"
+        """How the paper's tables name the law, where they have it."""
+        if self.law in LAWS:
+            return "uniform-over-sets"
+        return f"s={self.law[6:]}" if self.law.startswith("fixed:") else self.law
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -140,6 +148,8 @@ class Spec:
         """What chose the configuration, in a few words."""
         if self.grid == "printed":
             return "printed"
+        if self.approach == "auto":
+            return "auto"
         trials = f" in {self.search_trials} trial" if self.search_trials else ""
         return (
             f"{self.criterion}{' by halving' * (self.grid == 'halving')}{trials}"
@@ -174,7 +184,7 @@ class Spec:
         return cls(**found)
 
     def __str__(self) -> str:
-        sizes = f", {self.sizes}" if self.law.startswith("fixed:") else ""
+        sizes = "" if self.law in LAWS else f", {self.sizes}"
         return f"{self.dataset}, {self.model}, {self.approach}{sizes}"
 
 
@@ -192,8 +202,8 @@ class Protocol:
     forms: Mapping[str, str] = field(default_factory=dict)
 
     def about(self, law: str = "") -> str:
-        """Say in a sentence what follows the protocol; a law of one size is not the protocol's."""
-        sizes = "" if law.startswith("fixed:") else f"{self.sizes}, "
+        """Say in a sentence what follows the protocol; other laws than its own are not its."""
+        sizes = f"{self.sizes}, " if not law or law in LAWS else ""
         return f"{self.source}: {sizes}{self.differs}."
 
     def runs(self, approach: str) -> str:

@@ -22,7 +22,15 @@ from torch import Tensor
 from torch.nn.functional import elu, hardtanh, logsigmoid, relu
 from torch.utils.checkpoint import checkpoint
 
-from ruleout.losses.log_space import log_complement, log_odds, log_softmax, scale, sizes, softmax
+from ruleout.losses.log_space import (
+    log_chances,
+    log_complement,
+    log_odds,
+    log_softmax,
+    scale,
+    sizes,
+    softmax,
+)
 from ruleout.losses.loss_registry import register, unbiased
 
 _ROOT = math.sqrt(2)
@@ -327,6 +335,44 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     return logits.logsumexp(-1, keepdim=True) - _log_mixed(
         logits, as_transition(transition, logits)
     )
+
+
+@register("cpe-f", family="noise-aware", paper="Lin and Lin 2023", label="CPE-F")
+def cpe_f(logits: Tensor, excluded: Tensor, *, transition: Any = None) -> Tensor:
+    r"""CPE-F, :math:`-\log \sum_y p_y P(\bar Y \mid y, s)`: Forward for sets of any size.
+
+    Of all sets of a size one has a chance in proportion to :math:`\prod_{c \in \bar Y} Q_{yc}`, as
+    in :class:`ruleout.labels.Transition`; for one class it is :func:`forward`. Without a matrix it
+    is CC and a constant. The authors name the class whose row of Q is nearest to
+    :math:`p^\top Q`, see :func:`nearest_row`; here it is the largest p.
+    """
+    k = logits.shape[-1]
+    q = (1 - torch.eye(k, dtype=logits.dtype, device=logits.device)) / (k - 1)
+    known = q if transition is None else as_transition(transition, logits)
+    return graded_likelihood(logits, -log_chances(excluded, known))
+
+
+@_surrogate("cpe-i", paper="Lin and Lin 2023", label="CPE-I")
+def cpe_i(logits: Tensor) -> Tensor:
+    r"""CPE-I, :math:`-\log r_c` with r, the softmax of :math:`-f`, what is likely ruled out.
+
+    The class whose row of an even Q is nearest to r is that of the smallest r, so of the largest f:
+    then it is :func:`op`. With another Q, :func:`nearest_row` names it.
+    """
+    return -log_softmax(-logits)
+
+
+def nearest_row(ruled_out: Tensor, transition: Any) -> Tensor:
+    r"""Return the class whose row of Q is nearest to what is likely ruled out, ``[...]``.
+
+    `ruled_out` ``[..., k]`` are probabilities: of CPE-I the softmax of :math:`-f`, of CPE-F
+    :math:`p^\top Q`. Distances are sums of absolute differences, as in the authors' code.
+
+    >>> nearest_row(torch.tensor([0.1, 0.8, 0.1]), [[0, 0.9, 0.1], [0.5, 0, 0.5], [0.9, 0.1, 0]])
+    tensor(0)
+    """
+    q = as_transition(transition, ruled_out)
+    return (ruled_out.unsqueeze(-2) - q).abs().sum(-1).argmin(-1)
 
 
 def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:

@@ -179,3 +179,32 @@ class _LogComplement(_AnyLead):
 
 for _function in (_LogOdds, _LogComplement):  # `apply` reads it every time: 40 µs to work it out
     vars(_function.forward)["__signature__"] = inspect.signature(_function.forward)
+
+
+NEVER = -1e8  # the logarithm of what cannot be
+
+
+def log_chances(excluded: Tensor, transition: Tensor) -> Tensor:
+    r"""Return :math:`\log P(\bar Y \mid y, s)` for every y, ``[..., B, k]``; 0 where s = 0.
+
+    Of all sets of a size, a set has a chance in proportion to :math:`\prod_{c \in \bar Y} Q_{yc}`.
+    `transition` is Q, ``[..., k, k]``. What cannot be is :data:`NEVER`, so that all stays finite.
+    """
+    chance = transition.clamp(min=torch.finfo(transition.dtype).tiny).log()
+    chance = chance.masked_fill(transition <= 0, NEVER)
+    own = torch.nn.functional.one_hot(excluded.sum(-1).long(), excluded.shape[-1] + 1).to(excluded)
+    return (excluded @ chance.mT - own @ log_sums(chance)).clamp(NEVER, 0)
+
+
+def log_sums(chance: Tensor) -> Tensor:
+    """Return the logarithms of sums over all sets of a size of their products: ``[..., k + 1, k]``.
+
+    `chance` are the logarithms of the factors, ``[..., k, k]``, a row for each true class.
+    """
+    k = chance.shape[-1]
+    never = torch.full_like(chance, NEVER * k)
+    some = torch.cat([torch.zeros_like(chance[..., :1, :]), never], -2)
+    for c in range(k):
+        more = some[..., :-1, :] + chance[..., c].unsqueeze(-2)
+        some = torch.cat([some[..., :1, :], torch.logaddexp(some[..., 1:, :], more)], -2)
+    return some

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ruleout.losses.log_space import log_softmax, softmax
+from ruleout.losses.functions import as_transition, graded_likelihood
+from ruleout.losses.log_space import NEVER, log_chances, log_softmax, log_sums, softmax
 from ruleout.losses.loss_registry import Memory, Seen, register
 
 _SELECT, _PURIFY, _WINDOW, _CLEAN = 10, 20, 5, 10  # epochs, as released
@@ -161,7 +162,66 @@ def _cleaned(revise: Callable[[Seen], Tensor]) -> Callable[..., Tensor]:
     return clean
 
 
+def _first_costs(excluded: Tensor) -> Tensor:
+    """Return what random sets cost, but for what all classes share."""
+    return -NEVER * excluded
+
+
+def learn_transition(seen: Seen, *, transition: Any = None, wait: int = 1) -> Tensor:
+    r"""Return :math:`-\log P(\bar Y \mid y, s)` under a matrix Q that is learnt, epoch by epoch.
+
+    From epoch `wait` on Q is brought to what is likely now, :math:`p_y P(\bar Y \mid y)` (a step of
+    EM). It begins even off the diagonal, or as `transition`; what is 0 stays 0. The authors follow
+    the gradient of Q's logarithms instead.
+    """
+    kept, k = seen.kept, seen.logits.shape[-1]
+    if not kept:
+        even = (1 - torch.eye(k, dtype=seen.logits.dtype, device=seen.logits.device)) / (k - 1)
+        first = even if transition is None else as_transition(transition, seen.logits)
+        kept["transition"] = first.flatten().expand(*seen.logits.shape[:-2], 1, k * k).clone()
+    q = kept["transition"].reshape(*seen.logits.shape[:-2], k, k)
+    if seen.epoch >= wait:
+        likely = (seen.logits - seen.target).softmax(-1)
+        says = (seen.excluded.sum(-1, keepdim=True) > 0).to(likely)
+        q = _scaled(q, likely * says, seen.excluded)
+        kept["transition"] = q.flatten(-2).unsqueeze(-2)
+    return -log_chances(seen.excluded, q)
+
+
+def _scaled(q: Tensor, likely: Tensor, excluded: Tensor) -> Tensor:
+    """Bring how often Q expects classes to be ruled out nearer to how often they likely were.
+
+    How often is expected is the slope of the logarithm of what all sets of a size sum up to; one
+    class at a time, counts themselves come out.
+    """
+    out = likely.mT @ excluded
+    with torch.enable_grad():
+        slope = q.detach().double().log().clamp(min=NEVER).requires_grad_()
+        own = torch.nn.functional.one_hot(excluded.sum(-1).long(), q.shape[-1] + 1).to(likely)
+        rows = (likely.mT @ own).double()  # [..., y, s]
+        total = (rows * log_sums(slope).mT).sum()
+        (expected,) = torch.autograd.grad(total, slope)
+    found = q * (out + _ROWS * q) / (expected.to(q) + _ROWS * q).clamp(min=1e-30)
+    return found / found.sum(-1, keepdim=True)
+
+
+_ROWS = 1.0  # which tell as much about a row of Q as was known before
+
+
 _progressive = partial(register, family="progressive")
+
+
+@register(
+    "cpe-t", family="noise-aware", paper="Lin and Lin 2023", label="CPE-T",
+    memory=Memory(_first_costs, learn_transition),
+)  # fmt: skip
+def cpe_t(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
+    r"""CPE-T, :math:`-\log \sum_y p_y P(\bar Y \mid y, s)` with a matrix Q that is learnt as well.
+
+    :func:`learn_transition` says how; its arguments are options. Q is good where the model that
+    takes sets as random is mostly right; :func:`ruleout.find_origin` needs less.
+    """
+    return graded_likelihood(logits, _first_costs(excluded) if target is None else target)
 
 
 @_progressive("proden", paper="Lv et al. 2020", label="PRODEN", memory=Memory(evenly, progress))
