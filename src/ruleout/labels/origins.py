@@ -387,7 +387,7 @@ def named_origin(text: str, classes: Classes) -> Uniform | Transition:
     return Uniform(law, error)
 
 
-_SCALINGS = 50
+_SCALINGS = 50  # fewer than large sets take: their matrix stays less extreme, and served better
 
 
 def _sums_over_sets(q: Array, u: Array | None = None) -> tuple[Array, Array, Array]:
@@ -442,7 +442,8 @@ def learn_origin(
     items
         ``[m]``: about which row each of m sets is, where rows were asked about several times. EM
         then also learns from how the answers about a row agree, and needs nothing else: it begins
-        with the classes that were ruled out least often (Dawid and Skene 1979, with sets).
+        with the classes that were ruled out least often (Dawid and Skene 1979, with sets). It takes
+        ten steps: a row that is hard is hard for all who answer, of which more make too much.
 
     Examples
     --------
@@ -464,8 +465,9 @@ def learn_origin(
         chance = told * (votes == votes.min(1, keepdims=True))
         chance = np.where(chance.any(1, keepdims=True), chance, told)
         chance = chance / np.maximum(chance.sum(1, keepdims=True), 1e-300)
-    for _ in range(1 if sure else 100):
-        found, last = kind.learnt(np.where(says, chance[places], 0.0), sets, found), chance
+    for _ in range(1 if sure else 100 if alone else _TOGETHER):
+        heard, last = np.where(says, chance[places], 0.0), chance
+        found = kind.learnt(heard, sets, found if alone else None)
         if not sure:
             after = _per_row(np.maximum(found.log_likelihood(sets), -_FAR), places, n)
             chance = told * np.exp(after - after.max(1, keepdims=True))
@@ -474,6 +476,9 @@ def learn_origin(
             break
     assert found is not None
     return found
+
+
+_TOGETHER = 10  # steps of EM, where rows have several answers (benchmarks/human_sets.py)
 
 
 def _told(known: Any, n: int, k: int) -> Array:

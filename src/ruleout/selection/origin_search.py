@@ -59,9 +59,9 @@ def find_origin(
     - *model*: a model that takes sets as random (CC) says how likely each class is; by EM
       (:func:`~ruleout.labels.learn_origin`) Q is brought to agree with it.
     - *clusters*: rows with alike :math:`\bar p(x)` are of one class, whichever it is. k-means finds
-      k such clusters, and names are given so that as few rows as possible have their own class
-      ruled out. It needs no model that is right at first, but enough rows to tell names: where two
-      could be swapped at no cost, this way is not gone.
+      k such clusters, and names are given so that as few rows as possible in the middle of their
+      cluster have their own class ruled out. It needs no model that is right at first, but enough
+      rows to tell names: where two could be swapped at no cost, this way is not gone.
 
     From each a model is trained with the likelihood under Q, and Q is learnt once more from it. A
     matrix is taken only if sets held out are foretold better than as random ones (by two standard
@@ -161,7 +161,7 @@ def _mean(values: Array) -> tuple[float, float]:
 
 
 def _named(chance: Array, sets: LabelSets, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Return the class of each row: of its cluster, named so that the fewest are ruled out.
+    """Return the class of each row: of its cluster, named so that few in its middle are ruled out.
 
     None where two names could be swapped at no cost.
     """
@@ -170,7 +170,10 @@ def _named(chance: Array, sets: LabelSets, rows: NDArray[np.intp]) -> NDArray[np
 
     n, k = sets.shape
     made = KMeans(k, n_init=_RESTARTS, random_state=0).fit(np.sqrt(chance[rows]))
-    out = np.eye(k)[made.labels_].T @ sets[rows].excluded.astype(float)
+    far = made.transform(np.sqrt(chance[rows])).min(1)
+    middle = np.array([np.median(far[made.labels_ == one]) for one in range(k)])
+    core = far <= middle[made.labels_]  # the others may be of another class
+    out = np.eye(k)[made.labels_[core]].T @ sets[rows[core]].excluded.astype(float)
     names = linear_sum_assignment(out)[1]
     swapped, kept = out[:, names] + out[:, names].T, np.add.outer(*[out[range(k), names]] * 2)
     if ((swapped <= kept) & ~np.eye(k, dtype=bool)).any():
