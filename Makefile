@@ -40,8 +40,9 @@ figures: $(READY)  ## the pictures in README and docs
 	$(BIN)/python docs/growth.py
 	$(BIN)/python docs/pictures.py
 
-results: $(READY)  ## the tables in results/ and docs/reproduction.md, from the ledgers there
+results: $(READY)  ## results/, docs/reproduction.md and docs/which.md, from the ledgers there
 	$(BIN)/python docs/reproduction.py
+	$(BIN)/python docs/which.py
 
 check: test slow lint doctest docs wheel  ## all that CI runs
 

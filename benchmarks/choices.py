@@ -8,8 +8,9 @@
   from the true one, around the circle, the likelier it is). LOG takes classes as chosen at random,
   Forward knows the matrix, or has the one that `find_origin` learnt without true labels.
 - noise: sets of the law released, in a fifth of which the true class is ruled out. LOG with none
-  and with a fifth wrong, `likelihood` with the rate from 30 gold questions, and `auto`, which is
-  told nothing. The learning rate is 0.001, the decay one of three by what was held out.
+  and with a fifth wrong, `likelihood` with the rate from 30 gold questions, and two that are told
+  nothing: PRODEN with conformal cleaning, and `auto` (linear models, or on a GPU). The learning
+  rate is 0.001, the decay one of three by what was held out.
 
 Test accuracy in percent. Every line of the file `--out` is made once.
 """
@@ -84,6 +85,7 @@ def noise(data: ro.datasets.Dataset, model: str, _: str, device: Any) -> dict[st
         "log, none wrong": accuracy(x, clean, data.test, "log", **how),
         "log": accuracy(x, wrong, data.test, "log", **how),
         "likelihood": accuracy(x, said, data.test, "likelihood", **how),
+        "conformal-proden": accuracy(x, wrong, data.test, "conformal-proden", **how),
     }
     if model == "linear" or device:
         line["auto"] = round(100 * float(auto.fit(x, wrong).score(*data.test)), 2)  # type: ignore[misc]

@@ -208,6 +208,11 @@ def test_files_that_the_readme_names_are_there() -> None:
         assert named, line
 
 
+def test_the_guide_to_approaches_is_what_the_ledger_says() -> None:
+    """`python docs/which.py` writes it."""
+    assert (ROOT / "docs" / "which.md").read_text() == _script("which")["document"]()
+
+
 def test_the_reproduction_is_what_the_ledgers_say(tmp_path: Path) -> None:
     """`make results` writes the page and the tables."""
     from ruleout.experiments import gather, write_report

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 _FOLDS, _STEPS, _FEWEST, _RESTARTS = 3, 2000, 5, 10
 _SURE = 2.0  # standard errors
+_CORE, _TELLS = 0.9, 10  # how sure, and how many sets a true class tells as much as
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +60,18 @@ def find_origin(
     - *model*: a model that takes sets as random (CC) says how likely each class is; by EM
       (:func:`~ruleout.labels.learn_origin`) Q is brought to agree with it.
     - *clusters*: rows with alike :math:`\bar p(x)` are of one class, whichever it is. k-means finds
-      k such clusters, and names are given so that as few rows as possible in the middle of their
-      cluster have their own class ruled out. It needs no model that is right at first, but enough
-      rows to tell names: where two could be swapped at no cost, this way is not gone.
+      k clusters, a matrix and a model without names are learnt from them, and then names are given
+      so that as few rows as possible of which the model is sure have their own class ruled out. It
+      needs no model that is right at first, but enough rows to tell names: where two could be
+      swapped at no cost, this way is not gone.
 
     From each a model is trained with the likelihood under Q, and Q is learnt once more from it. A
     matrix is taken only if sets held out are foretold better than as random ones (by two standard
-    errors) *and* the predictions of its model are not ruled out more often than those of the model
-    that takes sets as random: where sets do not depend on the class alone (names in a caption, say)
-    a matrix foretells sets better and classes worse, and a wrong naming does, too. Of those that
-    pass, the one that foretells best is taken.
+    errors). Where half of the wrong classes or more are ruled out, predictions of its model must
+    also not be ruled out more often than those of the model that takes sets as random: where sets
+    do not depend on the class alone (names in a caption, say) a matrix foretells sets better and
+    classes worse. Smaller sets do not tell that. Of those that pass, the one that foretells best is
+    taken.
 
     Parameters
     ----------
@@ -115,25 +118,32 @@ def find_origin(
     truth = None if trial.evidence is None else trial.evidence.truth
     asked = np.concatenate(aside)
     asked = asked[trial.sets.sizes[asked] > 0]
+    guarded = trial.sets.sizes[asked].mean() >= (k - 1) / 2
     plain = unseen("cc", model)
     first, stays = _foretold(plain, even, trial.sets, asked)
     pairs = (-unseen("op-after", "mlp")).softmax(-1).numpy()
-    starts: dict[str, NDArray[Any]] = {"model": plain.softmax(-1).numpy()}
-    if (named := _named(pairs, trial.sets, asked)) is not None:
-        starts["clusters"] = named
     tried, best, most = dict[str, tuple[float, float, float, float]](), None, 0.0
-    for name, known in starts.items():
-        chance = known
-        for _ in range(2):
-            origin = learn_origin(Transition, trial.sets, _with_truth(chance, truth))
+
+    def learn(chance: NDArray[Any], rounds: int) -> tuple[Transition, Tensor]:
+        """Let matrix and model learn from each other, in turn; return both."""
+        for _ in range(rounds):
+            origin = learn_origin(Transition, trial.sets, chance)
             logits = unseen("likelihood", model, origin)
             chance = logits.softmax(-1).numpy()
+        return origin, logits
+
+    starts: dict[str, NDArray[Any]] = {"model": plain.softmax(-1).numpy()}
+    chance = learn(_clusters(pairs, asked), 2)[1].softmax(-1).numpy()
+    if (names := _names(chance, trial.sets, asked, truth)) is not None:
+        starts["clusters"] = chance[:, np.argsort(names)]
+    for name, known in starts.items():
+        origin, logits = learn(_with_truth(known, truth), 2 if name == "model" else 1)
         own, right = _foretold(logits, origin, trial.sets, asked)
         gain, error = _mean(own - first)
         more, doubt = _mean(right - stays)
         tried[name] = gain, error, more, doubt
-        if gain > max(_SURE * error, most) and more >= -_SURE * doubt:
-            best, most = (name, origin, chance), gain
+        if gain > max(_SURE * error, most) and (not guarded or more >= -_SURE * doubt):
+            best, most = (name, origin, logits.softmax(-1).numpy()), gain
     if best is None:
         return FoundOrigin(None, None, tried, _why_not(tried))
     name, origin, chance = best
@@ -160,35 +170,44 @@ def _mean(values: Array) -> tuple[float, float]:
     return float(values.mean()), float(values.std() / np.sqrt(len(values)))
 
 
-def _named(chance: Array, sets: LabelSets, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
-    """Return the class of each row: of its cluster, named so that few in its middle are ruled out.
-
-    None where two names could be swapped at no cost.
-    """
-    from scipy.optimize import linear_sum_assignment
+def _clusters(chance: Array, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the number of each row's cluster, by what is likely ruled out; -1 of other rows."""
     from sklearn.cluster import KMeans
 
-    n, k = sets.shape
-    made = KMeans(k, n_init=_RESTARTS, random_state=0).fit(np.sqrt(chance[rows]))
-    far = made.transform(np.sqrt(chance[rows])).min(1)
-    middle = np.array([np.median(far[made.labels_ == one]) for one in range(k)])
-    core = far <= middle[made.labels_]  # the others may be of another class
-    out = np.eye(k)[made.labels_[core]].T @ sets[rows[core]].excluded.astype(float)
-    names = linear_sum_assignment(out)[1]
-    swapped, kept = out[:, names] + out[:, names].T, np.add.outer(*[out[range(k), names]] * 2)
-    if ((swapped <= kept) & ~np.eye(k, dtype=bool)).any():
-        return None
+    n, k = chance.shape
     found = np.full(n, -1)
-    found[rows] = names[made.labels_]
+    made = KMeans(k, n_init=_RESTARTS, random_state=0).fit(np.sqrt(chance[rows]))
+    found[rows] = made.labels_
     return found
+
+
+def _names(
+    chance: Array, sets: LabelSets, rows: NDArray[np.intp], truth: NDArray[np.intp] | None
+) -> NDArray[np.intp] | None:
+    """Return the class that each column of `chance` is: few of its rows may have it ruled out.
+
+    Rows count of which it is sure, or all, and true classes more than sets. None where two names
+    could be swapped at no cost.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    k, x = chance.shape[1], sets.excluded.astype(float)
+    own = np.eye(k)[chance.argmax(1)]
+    sure = rows[chance[rows].max(1) > _CORE]
+    for out in (own[sure].T @ x[sure], chance[rows].T @ x[rows]):
+        if truth is not None:
+            out -= _TELLS * own.T @ np.eye(k + 1)[truth][:, :k]
+        names = linear_sum_assignment(out)[1]
+        swapped, kept = out[:, names] + out[:, names].T, np.add.outer(*[out[range(k), names]] * 2)
+        if not ((swapped <= kept) & ~np.eye(k, dtype=bool)).any():
+            return np.asarray(names)
+    return None
 
 
 def _with_truth(chance: NDArray[Any], truth: NDArray[np.intp] | None) -> NDArray[Any]:
     """Put true classes in the place of what models say, where they are known."""
     if truth is None:
         return chance
-    if chance.ndim == 1:
-        return np.where(truth >= 0, truth, chance)
     known = np.eye(chance.shape[1] + 1)[truth][:, :-1]
     return np.where(truth[:, None] >= 0, known, chance)
 

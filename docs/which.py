@@ -1,0 +1,161 @@
+"""Write which.md, the guide "which approach for which sets", and its figure from results/beyond.
+
+    python docs/which.py
+
+The ledger is that of ``ruleout paper beyond``; what was not run is not in it, and the page says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from ruleout.comparison.significance import Ranking, rank_approaches
+from ruleout.experiments import Record, gather, plan
+from ruleout.experiments.reports import draw_ranks, title_of
+
+HERE = Path(__file__).parent
+LEDGER = HERE.parent / "results" / "beyond"
+FIGURE = Path("_static", "beyond-ranks")
+
+#: Laws: what sets they make.
+LAWS = {
+    "released": "random sets of all sizes",
+    "fixed:1": "one class ruled out at random",
+    "fixed:k-2": "all but two classes ruled out at random",
+    "strong:released": "biased sets: some wrong classes are favoured, by a matrix",
+    "released~0.2": "random sets, a fifth of them wrong (and nobody says so)",
+    "given": "real boards: the sets that came with the data",
+}
+Column = dict[str, Record]
+
+PAGE = """\
+# Which approach for which sets
+
+Written by `docs/which.py` from `results/beyond`, the ledger of `ruleout paper beyond`: approaches
+of the paper and later ones, and `auto`, each with settings chosen without true labels from eight,
+100 epochs, five trials. What is not in the ledger is not on this page. {run}
+
+## In short
+
+| sets | columns | best by mean rank | LOG, behind the best of a column | `auto`, the same |
+|---|---|---|---|---|
+{short}
+
+Mean ranks are over the columns of a law, of all approaches that were run in each of them; how far
+LOG and `auto` are behind is in points, on average. Approaches that are told how sets came about
+(`likelihood` with error rates, `forward` or `cpe-f` with a matrix) are not here: they know more;
+{{doc}}`honest` says what that is worth.
+
+## Over all columns
+
+![Average ranks over {columns} columns]({figure}.png)
+
+Average ranks over {columns} columns. Bars join approaches that Wilcoxon's signed-rank test with
+Holm's correction does not tell apart at 5 %; columns of one data set are not independent, so its
+p-values are too small.
+
+## `auto` against LOG, column by column
+
+| sets | data | model | LOG | `auto` | difference, p | best single approach |
+|---|---|---|---|---|---|---|
+{rows}
+
+p is that of a paired t-test over the trials. `auto` is worse than LOG at the 5 % level in {worse}
+of {count} columns; with no difference at all, chance would say so in about {chance:.1f}. `auto`
+brings columns of very different sizes to one range before it trains, and predicts by several
+models; the single approaches here do neither.
+"""
+
+
+def columns() -> dict[str, dict[tuple[str, str], Column]]:
+    """Return records by law, then by data set and model, then by approach."""
+    found: dict[str, dict[tuple[str, str], Column]] = {law: {} for law in LAWS}
+    for record in gather(LEDGER).records:
+        spec = record.spec
+        found[spec.law].setdefault((spec.dataset, spec.model), {})[spec.approach] = record
+    return found
+
+
+def mean_rank(found: Mapping[tuple[str, str], Column]) -> list[tuple[float, str]]:
+    """Return the mean rank of each approach that was run in all columns, the best first."""
+    names = set.intersection(*(set(own) for own in found.values()))
+    ranks: dict[str, list[int]] = {name: [] for name in names}
+    for own in found.values():
+        order = sorted(names, key=lambda name: -own[name].mean)
+        for place, name in enumerate(order, 1):
+            ranks[name].append(place)
+    return sorted((float(np.mean(each)), name) for name, each in ranks.items())
+
+
+def summary(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> list[str]:
+    """Return a line for each law: which approaches rank best, and what LOG and `auto` lose."""
+    lines = []
+    for law, own in found.items():
+        if not own:
+            continue
+        ranks = ", ".join(f"{title_of(name)} ({rank:.1f})" for rank, name in mean_rank(own)[:4])
+        lost = {
+            name: np.mean([max(r.mean for r in c.values()) - c[name].mean for c in own.values()])
+            for name in ("log", "auto")
+        }
+        told = " | ".join(f"{100 * lost[name]:.1f}" for name in ("log", "auto"))
+        lines.append(f"| {LAWS[law]} (`{law}`) | {len(own)} | {ranks} | {told} |")
+    return lines
+
+
+def against_log(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> tuple[list[str], int]:
+    """Return a line for each column that compares `auto` with LOG; how many are worse at 5 %."""
+    lines, worse = list[str](), 0
+    for law, own in found.items():
+        for (data, model), column in sorted(own.items()):
+            auto, log = column["auto"].accuracy, column["log"].accuracy
+            p = float(ttest_rel(auto, log).pvalue) if not np.array_equal(auto, log) else 1.0
+            worse += bool(auto.mean() < log.mean() and p < 0.05)
+            single = max((r for n, r in column.items() if n != "auto"), key=lambda r: r.mean)
+            both = f"{100 * log.mean():.1f} | {100 * auto.mean():.1f}"
+            off = f"{100 * (auto.mean() - log.mean()):+.1f}, p = {p:.3f}"
+            best = f"{title_of(single.spec.approach)} {100 * single.mean:.1f}"
+            lines.append(f"| `{law}` | {data} | {model} | {both} | {off} | {best} |")
+    return lines, worse
+
+
+def ranking(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> Ranking:
+    """Rank approaches over all columns."""
+    every = {
+        (data, model, law): {name: record.mean for name, record in column.items()}
+        for law, own in found.items()
+        for (data, model), column in own.items()
+    }
+    return rank_approaches(every)
+
+
+def document() -> str:
+    """Return the page."""
+    found = {law: _complete(own) for law, own in columns().items()}
+    wanted, done = plan("beyond"), {one.spec.key for one in gather(LEDGER).records}
+    left = dict.fromkeys(f"{one.dataset} ({one.model})" for one in wanted if one.key not in done)
+    run = f"{sum(one.key in done for one in wanted)} of {len(wanted)} cells are run."
+    if left:
+        run += f" Not run, or not all of it: {', '.join(left)}."
+    rows, worse = against_log(found)
+    told = {"figure": FIGURE.as_posix(), "columns": len(ranking(found).blocks)}
+    told |= {"worse": worse, "count": len(rows), "chance": 0.025 * len(rows)}
+    return PAGE.format(run=run, short="\n".join(summary(found)), rows="\n".join(rows), **told)
+
+
+def _complete(found: Mapping[tuple[str, str], Column]) -> dict[tuple[str, str], Column]:
+    """Leave out columns that lack LOG or `auto`."""
+    return {place: own for place, own in found.items() if {"log", "auto"} <= own.keys()}
+
+
+def main() -> None:
+    (HERE / "which.md").write_text(document())
+    draw_ranks(ranking(columns()), HERE / FIGURE, ["png"])
+
+
+if __name__ == "__main__":
+    main()
