@@ -154,7 +154,8 @@ def _complete(found: Mapping[tuple[str, str], Column]) -> dict[tuple[str, str], 
 
 def main() -> None:
     (HERE / "which.md").write_text(document())
-    draw_ranks(ranking(columns()), HERE / FIGURE, ["png"])
+    found = {law: _complete(own) for law, own in columns().items()}
+    draw_ranks(ranking(found), HERE / FIGURE, ["png"])
 
 
 if __name__ == "__main__":

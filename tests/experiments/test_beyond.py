@@ -26,6 +26,7 @@ def test_the_plan_has_boards_with_their_own_sets_alone() -> None:
     assert len(specs) == len(set(specs)) == 21 * 2 * (9 * 5 + 3)
     some = plan("beyond", datasets=["digits"], laws=["weak:fixed:1"], epochs=17, models=["linear"])
     assert {(one.law, one.epochs) for one in some} == {("weak:fixed:1", 17)}
+    assert {one.law for one in plan("beyond", datasets=["Lost"])} == {"given"}
     with pytest.raises(LabelError):
         plan("beyond", datasets=["digits"], laws=["odd:released"])
 

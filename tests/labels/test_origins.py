@@ -364,6 +364,28 @@ def test_origins_have_names() -> None:
     assert not most.excluded[np.arange(len(y)), y].any()
 
 
+def test_answers_tell_of_rows_whose_class_is_not_known() -> None:
+    """A few true classes beside many answers do not switch the answers off."""
+    q = np.array([[0, 0.8, 0.2], [0.5, 0, 0.5], [0.1, 0.9, 0]])
+    y = np.arange(600) % 3
+    rows = np.repeat(np.arange(600), 3)
+    sets = Transition(q).draw(y[rows], 3, seed=1)
+    known = np.where(np.arange(600) < 6, y, -1)
+    found = learn_origin(Transition, sets, known, items=rows).rates
+    np.testing.assert_allclose(found, q, atol=0.1)
+
+
+@pytest.mark.parametrize("origin", [Transition(Q), Flips(R)])
+def test_classes_must_be_as_many_as_rates(origin: Any) -> None:
+    with pytest.raises(LabelError, match="rates of 4 classes, sets of 3; give equal classes"):
+        origin.draw([0, 1, 2], 3)
+
+
+def test_a_bias_needs_a_law() -> None:
+    with pytest.raises(LabelError, match="'strong' names no law; write strong:released"):
+        named_origin("strong", 5)
+
+
 def test_an_even_matrix_makes_uniform_sets() -> None:
     even = (1 - np.eye(5)) / 4
     sets = draw([0, 1, 2, 3, 4] * 9, 5, seed=1)

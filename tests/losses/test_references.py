@@ -153,6 +153,15 @@ def test_cpe_f_with_a_transition_matrix(size: int) -> None:
         agree(found, [ref.forward(f, e.index(True), q.tolist()) for f, e in rows])
 
 
+def test_a_class_that_cannot_make_a_set_of_that_size_has_no_chance() -> None:
+    q = [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
+    f, out = [5.0, 0.0, 0.0], [True, True, False]
+    for kind in (torch.float32, torch.float64):
+        logits, excluded = torch.tensor([f], dtype=kind), torch.tensor([out])
+        found = ro.losses.get("cpe-f", transition=q)(logits, excluded)
+        assert float(found) == pytest.approx(-np.log(1 / (np.exp(5) + 2)), rel=1e-5)
+
+
 def test_the_nearest_row_is_decoded() -> None:
     q = biased_matrix("strong", 6)
     seen = torch.from_numpy(0.9 * q + 0.1 / 6)

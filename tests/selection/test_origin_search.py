@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 import ruleout as ro
+from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Transition, biased_matrix, learn_origin, named_origin
+from ruleout.selection import DivergedError
 from ruleout.training import Trial
 
 X, Y = ro.datasets.load("digits").train
@@ -75,3 +78,39 @@ def test_several_answers_about_each_row_tell_the_matrix() -> None:
     assert far(learn_origin(Transition, sets, items=rows).rates, truth) < 0.35
     with pytest.raises(ro.LabelError, match="nothing is known of the rows"):
         learn_origin(Transition, sets)
+
+
+def small(shape: tuple[int, ...], classes: int, *, width: int = 4) -> Any:
+    return nn.Sequential(nn.Linear(shape[0], width), nn.ReLU(), nn.Linear(width, classes))
+
+
+def test_models_keep_their_options_to_themselves() -> None:
+    sets = named_origin("strong:released", 10).draw(Y[:200], 10, seed=3)
+    found = ro.find_origin(X[:200], sets, model=small, model_options={"width": 8}, epochs=3)
+    assert "model" in found.tried
+
+
+def test_fewer_rows_than_classes_make_no_clusters() -> None:
+    sets = named_origin("released", 10).draw(Y[:8], 10, seed=3)
+    assert "clusters" not in ro.find_origin(X[:8], sets, epochs=2).tried
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    sets = named_origin("released", 10).draw(Y[:30], 10, seed=3)
+    with pytest.raises(InputError, match="find_origin has its own grid; leave it out"):
+        ro.find_origin(X[:30], sets, grid="small")
+    with pytest.raises(InputError, match="2 trials are given; give one"):
+        ro.find_origin(X[:30], [sets, sets])  # type: ignore[arg-type]
+    lost = pytest.raises(DivergedError, match="training diverged; scale the features")
+    with pytest.warns(UserWarning, match="will hardly train"), lost:
+        ro.find_origin(X[:30] * 1e12, sets, learning_rate=1e30, epochs=3)
+
+
+def test_an_option_of_learning_may_be_in_a_grid() -> None:
+    sets = named_origin("weak:released", 10).draw(Y[:300], 10, seed=3)
+    fit = ro.fit_grid(X[:300], sets, approach="cpe-t", grid={"wait": [1, 99]}, epochs=3)
+    assert fit.state is not None
+    assert fit.state.memory is not None
+    moved, even = fit.state.memory["kept.transition"][0, :, 0].view(2, 10, 10)
+    assert np.allclose(even, (1 - np.eye(10)) / 9)
+    assert not np.allclose(moved, even)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ruleout.datasets import inspect
 from ruleout.estimator.inputs import may_err
+from ruleout.selection import DivergedError
 from ruleout.selection.origin_search import FoundOrigin
 from ruleout.training import Trial
 
@@ -57,11 +58,14 @@ class Auto(NamedTuple):
         else:
             names, said = ["cc", "proden", "cavl"], "sets are not random"
             said += f" ({', '.join(told.numbers['why'])})"
-            found = find() if trial.evidence is None and trial.rate is None else None
-            if found is not None:
-                said += f"; {found.why}"
-            if found is not None and found.origin is not None:
-                names, trial = ["likelihood"], replace(trial, evidence=found.evidence(trial.sets))
+            if trial.evidence is None and trial.rate is None:
+                try:
+                    found = find()
+                except DivergedError:
+                    found = FoundOrigin(None, None, {}, "no matrix was learnt: training diverged")
+                said, learnt = f"{said}; {found.why}", found.evidence(trial.sets)
+                if learnt is not None:
+                    names, trial = ["likelihood"], replace(trial, evidence=learnt)
         grid: list[dict[str, Any]] = [
             {"approach": name, "learning_rate": rate, "weight_decay": decay}
             for name, rate, decay in product(names, (1e-1, 1e-2, 1e-3), (1e-3, 1e-5))

@@ -195,7 +195,7 @@ def _beyond(
     rows, ways = approaches or told["approaches"], models or told["models"]
     found = []
     for name in asked:
-        board = name in told["boards"]
+        board = name.lower() in told["boards"]
         own = {"features": "standardised"} if board else {}
         drawn = ["given"] if board else laws or told["laws"]
         found += plan(

@@ -160,9 +160,9 @@ class _Matrix:
         if not ((self.rates >= 0) & (self.rates <= 1)).all():
             raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
 
-    def _check(self, sets: LabelSets) -> None:
-        if sets.shape[1] != len(self.rates):
-            told = f"rates of {len(self.rates)} classes, sets of {sets.shape[1]}"
+    def _check(self, k: int) -> None:
+        if k != len(self.rates):
+            told = f"rates of {len(self.rates)} classes, sets of {k}"
             raise LabelError(told, "give equal classes")
 
 
@@ -221,6 +221,7 @@ class Flips(_Matrix):
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw sets; rows that rule out nothing, or everything, are drawn again."""
         names, random = class_names(classes), np.random.default_rng(seed)
+        self._check(len(names))
         chance = self.rates[encode(y, names, "y")]
         out = np.zeros(chance.shape, np.bool_)
         left = np.arange(len(out))
@@ -231,6 +232,7 @@ class Flips(_Matrix):
 
     def log_likelihood(self, sets: LabelSets) -> Array:
         """Return the sum of the log chances of what was and what was not ruled out."""
+        self._check(sets.shape[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             out, stay = np.log(self.rates), np.log1p(-self.rates)
         x = sets.excluded.astype(float)
@@ -248,7 +250,7 @@ class Flips(_Matrix):
 
     def credit(self, sets: LabelSets) -> Credit:
         """Return what predicting each class earns."""
-        self._check(sets)
+        self._check(sets.shape[1])
         return _linear_credit(sets, *self._moments())
 
     def _moments(self) -> Moments:
@@ -288,9 +290,7 @@ class Transition(_Matrix):
         single = not (sets.sizes > 1).any()  # then counts are all
         found = last.rates if last and not single else seen / seen.sum(1, keepdims=True)
         for _ in range(0 if single else _SCALINGS if last is None else 3):
-            some, mean, _ = _sums_over_sets(found, np.eye(k))
-            each = np.divide(mean, some[:, None], out=np.zeros_like(mean), where=some[:, None] > 0)
-            expected = (sized[:, None] * each).sum(-1) / sized.sum(1, keepdims=True)
+            expected = _expected(found, sized) / sized.sum(1, keepdims=True)
             found, before = found * seen / np.maximum(expected, 1e-300), found
             found /= found.sum(1, keepdims=True)
             if np.abs(found - before).max() < 1e-6:
@@ -300,6 +300,7 @@ class Transition(_Matrix):
     def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
         """Draw a size for each true label, then a set: class after class, in or out."""
         names, random = class_names(classes), np.random.default_rng(seed)
+        self._check(len(names))
         k, codes = len(names), encode(y, names, "y")
         wanted = random.choice(np.arange(1, k), size=len(codes), p=size_law(self.law, k))
         later = [np.where(np.arange(k) >= c, self.rates, 0) for c in range(k + 1)]
@@ -318,7 +319,7 @@ class Transition(_Matrix):
 
     def log_likelihood(self, sets: LabelSets) -> Array:
         """Return the log of the product of chances, over that of all sets of the size."""
-        self._check(sets)
+        self._check(sets.shape[1])
         with np.errstate(divide="ignore"):
             chance = np.log(self.rates * len(self.rates))
             every = np.log(_sums_over_sets(self.rates)[0])
@@ -328,7 +329,7 @@ class Transition(_Matrix):
 
     def credit(self, sets: LabelSets) -> Credit:
         """Return what predicting each class earns."""
-        self._check(sets)
+        self._check(sets.shape[1])
         return _credit_by_size(sets, self._moments)
 
     def _moments(self, s: int = 1) -> Moments:
@@ -372,7 +373,10 @@ def named_origin(text: str, classes: Classes) -> Uniform | Transition:
     'fixed:1'
     """
     k = len(class_names(classes))
-    bias, _, law = text.partition(":") if text.split(":")[0] in BIASES else ("", "", text)
+    bias, colon, law = text.partition(":")
+    if bias in BIASES and not colon:
+        raise LabelError(f"{brief(text)} names no law", f"write {text}:released or {text}:fixed:1")
+    bias, law = (bias, law) if bias in BIASES else ("", text)
     law, mistakes, share = law.partition("~")
     size_law(law, k)  # raises for one that is not known
     if not mistakes:
@@ -388,6 +392,26 @@ def named_origin(text: str, classes: Classes) -> Uniform | Transition:
 
 
 _SCALINGS = 50  # fewer than large sets take: their matrix stays less extreme, and served better
+
+
+def _expected(q: Array, sized: Array) -> Array:
+    """Return how often each class is ruled out, ``[k, k]``, in so many sets of each size.
+
+    `sized` is ``[k, k + 1]``, for each true class by size. One walk over the classes sums up sets,
+    and one back tells what each class has of it.
+    """
+    k, before = len(q), [np.eye(1, len(q) + 1).repeat(len(q), 0)]
+    for j in range(k):
+        more = before[-1].copy()
+        more[:, 1:] += q[:, j, None] * k * before[-1][:, :-1]
+        before.append(more)
+    last, found = before[-1], np.zeros((k, k))
+    share = np.divide(sized, last, out=np.zeros_like(last), where=last > 0)
+    for j in range(k - 1, -1, -1):
+        w = q[:, j] * k
+        found[:, j] = w * (share[:, 1:] * before[j][:, :-1]).sum(1)
+        share[:, :-1] += w[:, None] * share[:, 1:]
+    return found
 
 
 def _sums_over_sets(q: Array, u: Array | None = None) -> tuple[Array, Array, Array]:
@@ -457,8 +481,10 @@ def learn_origin(
     places = np.arange(m) if items is None else _places(items, m)
     n = int(places.max(initial=-1)) + 1
     told = np.ones((n, k)) if known is None else _told(known, n, k)
+    if not alone:
+        told = np.where(told.any(1, keepdims=True), told, 1.0)  # of these the answers tell
     says = sets.sizes[:, None] > 0
-    sure = known is not None and bool(np.isin(told, (0, 1)).all())
+    sure = bool(np.isin(told, (0, 1)).all() and (told.sum(1) <= 1).all())
     chance, found = told, None
     if not sure and not alone:
         votes = _per_row(sets.excluded.astype(float), places, n)

@@ -193,7 +193,9 @@ def log_chances(excluded: Tensor, transition: Tensor) -> Tensor:
     chance = transition.clamp(min=torch.finfo(transition.dtype).tiny).log()
     chance = chance.masked_fill(transition <= 0, NEVER)
     own = torch.nn.functional.one_hot(excluded.sum(-1).long(), excluded.shape[-1] + 1).to(excluded)
-    return (excluded @ chance.mT - own @ log_sums(chance)).clamp(NEVER, 0)
+    never = (excluded @ (transition <= 0).to(excluded).mT) > 0
+    found = (excluded @ chance.mT - own @ log_sums(chance)).clamp(NEVER, 0)
+    return found.masked_fill(never, NEVER)
 
 
 def log_sums(chance: Tensor) -> Tensor:

@@ -167,7 +167,7 @@ def _first_costs(excluded: Tensor) -> Tensor:
     return -NEVER * excluded
 
 
-def learn_transition(seen: Seen, *, transition: Any = None, wait: int = 1) -> Tensor:
+def learn_transition(seen: Seen, *, transition: Any = None, wait: int | Tensor = 1) -> Tensor:
     r"""Return :math:`-\log P(\bar Y \mid y, s)` under a matrix Q that is learnt, epoch by epoch.
 
     From epoch `wait` on Q is brought to what is likely now, :math:`p_y P(\bar Y \mid y)` (a step of
@@ -180,11 +180,11 @@ def learn_transition(seen: Seen, *, transition: Any = None, wait: int = 1) -> Te
         first = even if transition is None else as_transition(transition, seen.logits)
         kept["transition"] = first.flatten().expand(*seen.logits.shape[:-2], 1, k * k).clone()
     q = kept["transition"].reshape(*seen.logits.shape[:-2], k, k)
-    if seen.epoch >= wait:
-        likely = (seen.logits - seen.target).softmax(-1)
-        says = (seen.excluded.sum(-1, keepdim=True) > 0).to(likely)
-        q = _scaled(q, likely * says, seen.excluded)
-        kept["transition"] = q.flatten(-2).unsqueeze(-2)
+    likely = (seen.logits - seen.target).softmax(-1)
+    says = (seen.excluded.sum(-1, keepdim=True) > 0).to(likely)
+    now = torch.as_tensor(wait, device=q.device) <= seen.epoch
+    q = torch.where(now, _scaled(q, likely * says, seen.excluded), q)
+    kept["transition"] = q.flatten(-2).unsqueeze(-2)
     return -log_chances(seen.excluded, q)
 
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
+from ruleout.labels.errors import InputError
 from ruleout.labels.origins import Transition, evidence, learn_origin
-from ruleout.selection import at_best, cut_trials, foretold, rows_aside
+from ruleout.selection import DivergedError, at_best, cut_trials, foretold, rows_aside
 from ruleout.training import Trial, fit_grid
 from ruleout.training.grid_fit import predict
 from ruleout.training.validation import as_trials, check_features
@@ -57,7 +58,7 @@ def find_origin(
     can be learnt like any other label. Two ways lead from there to Q, both with models that did not
     see the rows they speak of (three folds):
 
-    - *model*: a model that takes sets as random (CC) says how likely each class is; by EM
+    - *model*: a model that takes sets as random says how likely each class is; by EM
       (:func:`~ruleout.labels.learn_origin`) Q is brought to agree with it.
     - *clusters*: rows with alike :math:`\bar p(x)` are of one class, whichever it is. k-means finds
       k clusters, a matrix and a model without names are learnt from them, and then names are given
@@ -66,12 +67,12 @@ def find_origin(
       swapped at no cost, this way is not gone.
 
     From each a model is trained with the likelihood under Q, and Q is learnt once more from it. A
-    matrix is taken only if sets held out are foretold better than as random ones (by two standard
-    errors). Where half of the wrong classes or more are ruled out, predictions of its model must
-    also not be ruled out more often than those of the model that takes sets as random: where sets
-    do not depend on the class alone (names in a caption, say) a matrix foretells sets better and
-    classes worse. Smaller sets do not tell that. Of those that pass, the one that foretells best is
-    taken.
+    matrix is taken only if sets held out are foretold better than as random ones, by two standard
+    errors more than fitting so many numbers gains by chance (:math:`k (k-2) / 2n`). Where half of
+    the wrong classes or more are ruled out, predictions of its model must also not be ruled out
+    more often than those of the model that takes sets as random: where sets do not depend on the
+    class alone (names in a caption, say) a matrix foretells sets better and classes worse. Smaller
+    sets do not tell that. Of those that pass, the one that foretells best is taken.
 
     Parameters
     ----------
@@ -90,8 +91,12 @@ def find_origin(
     >>> bool(np.abs(found.origin.rates - q).mean() < 0.03)
     True
     """
+    for name in {"approach", "grid", "watch", "start", "checkpoint"} & options.keys():
+        raise InputError(f"find_origin has its own {name}", "leave it out")
     x = check_features(x)
-    trial = as_trials(sets, x.shape[0], seed, x)[0]
+    trial, *others = as_trials(sets, x.shape[0], seed, x)
+    if others:
+        raise InputError(f"{1 + len(others)} trials are given", "give one")
     n, k = trial.sets.shape
     even = Transition((1 - np.eye(k)) / (k - 1))
     aside = rows_aside([trial], 0.5, _FOLDS)
@@ -108,7 +113,10 @@ def find_origin(
         told = kept
         if origin is not None:
             told = [replace(one, evidence=evidence(one.sets, origin=origin)) for one in kept]
-        fit = fit_grid(x, told, approach=approach, model=own, grid=grid, **options)
+        how = options if own is model else options | {"model_options": None}
+        fit = fit_grid(x, told, approach=approach, model=own, grid=grid, **how)
+        if fit.diverged.any():
+            raise DivergedError("training diverged", "scale the features, or lower learning_rate")
         found = torch.zeros(n, k, dtype=torch.float64)
         for fold, rows in enumerate(aside):
             own_rows = x[trial.part(rows).rows]
@@ -119,9 +127,9 @@ def find_origin(
     asked = np.concatenate(aside)
     asked = asked[trial.sets.sizes[asked] > 0]
     guarded = trial.sets.sizes[asked].mean() >= (k - 1) / 2
-    plain = unseen("cc", model)
+    plain = unseen("likelihood", model, even)
     first, stays = _foretold(plain, even, trial.sets, asked)
-    pairs = (-unseen("op-after", "mlp")).softmax(-1).numpy()
+    fitted = k * (k - 2) / (2 * max(len(asked), 1))  # what so many numbers gain by chance
     tried, best, most = dict[str, tuple[float, float, float, float]](), None, 0.0
 
     def learn(chance: NDArray[Any], rounds: int) -> tuple[Transition, Tensor]:
@@ -133,13 +141,15 @@ def find_origin(
         return origin, logits
 
     starts: dict[str, NDArray[Any]] = {"model": plain.softmax(-1).numpy()}
-    chance = learn(_clusters(pairs, asked), 2)[1].softmax(-1).numpy()
-    if (names := _names(chance, trial.sets, asked, truth)) is not None:
-        starts["clusters"] = chance[:, np.argsort(names)]
+    if len(asked) > k:
+        pairs = (-unseen("op-after", "mlp")).softmax(-1).numpy()
+        chance = learn(_clusters(pairs, asked), 2)[1].softmax(-1).numpy()
+        if (names := _names(chance, trial.sets, asked, truth)) is not None:
+            starts["clusters"] = chance[:, np.argsort(names)]
     for name, known in starts.items():
         origin, logits = learn(_with_truth(known, truth), 2 if name == "model" else 1)
         own, right = _foretold(logits, origin, trial.sets, asked)
-        gain, error = _mean(own - first)
+        gain, error = _mean(own - first - fitted)
         more, doubt = _mean(right - stays)
         tried[name] = gain, error, more, doubt
         if gain > max(_SURE * error, most) and (not guarded or more >= -_SURE * doubt):
