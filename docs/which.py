@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import ttest_rel
+from scipy.stats import rankdata, ttest_rel
 
 from ruleout.comparison.significance import Ranking, rank_approaches
 from ruleout.experiments import Record, gather, plan
@@ -82,13 +82,9 @@ def columns() -> dict[str, dict[tuple[str, str], Column]]:
 
 def mean_rank(found: Mapping[tuple[str, str], Column]) -> list[tuple[float, str]]:
     """Return the mean rank of each approach that was run in all columns, the best first."""
-    names = set.intersection(*(set(own) for own in found.values()))
-    ranks: dict[str, list[int]] = {name: [] for name in names}
-    for own in found.values():
-        order = sorted(names, key=lambda name: -own[name].mean)
-        for place, name in enumerate(order, 1):
-            ranks[name].append(place)
-    return sorted((float(np.mean(each)), name) for name, each in ranks.items())
+    names = sorted(set.intersection(*(set(own) for own in found.values())))
+    means = np.array([[own[name].mean for name in names] for own in found.values()])
+    return sorted(zip(rankdata(-means, axis=1).mean(0).tolist(), names, strict=True))
 
 
 def summary(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> list[str]:
