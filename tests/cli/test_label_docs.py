@@ -23,10 +23,11 @@ def answered(store: Store, **_: Any) -> None:
     """Answer truthfully, in the place of serving."""
     from sklearn.datasets import load_digits
 
-    truth, ann = load_digits().target, store.user("Ann")
+    target, ann = load_digits().target, store.user("Ann")
+    truth = {number: target[int(item.name.split(".")[0])] for number, item in store.items()}
     while questions := store.next(ann, 1):
         one = questions[0]
-        kind: Any = "yes" if truth[one.item - 1] in one.proposed else "no"
+        kind: Any = "yes" if truth[one.item] in one.proposed else "no"
         store.answer(ann, Reply(id=f"reply-{one.id}", kind=kind, question=one.id))
 
 
