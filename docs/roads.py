@@ -3,8 +3,8 @@
 python docs/roads.py      # prints both lists, in the order in which the files are reached
 
 A file counts where one of its functions runs on the way, not what only runs while modules are
-imported. The row's road ends when the model folder is saved: the tests of what an accuracy assumes
-(`datasets/data_checks.py`), which `fit` runs after that, lie on the road of ``ruleout check``.
+imported. The row's road ends when the model folder is saved, which keeps the tests that its sets
+failed (`datasets/data_checks.py`, `labels/laws.py`).
 """
 
 from __future__ import annotations

@@ -579,6 +579,19 @@ def revise_proden(f: Row, excluded: Flags) -> list[Number]:
     return _shares(softmax(f), _candidates(excluded))
 
 
+def share_out(F: Sequence[Row], E: Sequence[Flags], balance: float = 0.5) -> list[list[Number]]:
+    """PRODEN, balanced: every candidate weighed by (share of its sets / share it has)^balance."""
+    n, k = len(F), len(F[0])
+    now = [revise_proden(f, e) for f, e in zip(F, E, strict=True)]
+    first = [_shares([mp.mpf(1)] * k, _candidates(e)) for e in E]
+    weight = []
+    for j in range(k):
+        even, own = (max(sum(row[j] for row in rows) / n, mp.mpf(1) / n) for rows in (first, now))
+        weight.append((even / own) ** balance)
+    return [_shares([p * w for p, w in zip(row, weight, strict=True)], _candidates(e))
+            for row, e in zip(now, E, strict=True)]  # fmt: skip
+
+
 def revise_lws(f: Row, excluded: Flags) -> list[Number]:
     """LWS: p_j / z on candidates, p_j / (1-z) on ruled-out classes."""
     kept, out = revise_proden(f, excluded), revise_proden(f, _candidates(excluded))
@@ -667,6 +680,46 @@ def crosel_epochs(
             if selected[i] and share > 0.05:
                 t[guess[i][-1]] += 1 / share
             targets.append(t)
+        result.append(targets)
+    return result
+
+
+def shares(E: Sequence[Flags]) -> list[Number]:
+    """Unbiased shares of the classes, drawn towards equal ones by their variance."""
+    k, told = len(E[0]), [e for e in E if any(e)]
+    values = [[1 - mp.mpf(k - 1) / sum(e) * e[c] for c in range(k)] for e in told]
+    mean = [mp.fsum(v[c] for v in values) / len(told) for c in range(k)]
+    noise = mp.fsum((v[c] - mean[c]) ** 2 for v in values for c in range(k)) / len(told) ** 2
+    off = mp.fsum((m - mp.mpf(1) / k) ** 2 for m in mean)
+    believed = max(0, 1 - noise / off) if off else 0
+    found = [max(mp.mpf(1) / k + believed * (m - mp.mpf(1) / k), mp.mpf("0.1") / k) for m in mean]
+    return [one / mp.fsum(found) for one in found]
+
+
+def self_taught_epochs(
+    epochs: Sequence[Sequence[Row]], E: Sequence[Flags], strength: float
+) -> list[list[list[Number]]]:
+    """Targets of rows that rule nothing out, at the end of each epoch; 0 for all others.
+
+    From epoch 10 on: the moving mean of p, made as frequent in each class as the shares say,
+    squared, made to sum to `strength` (sum of (k-1)/s of the others) / (number of such rows).
+    """
+    n, k, result = len(E), len(E[0]), []
+    silent = [i for i in range(n) if not any(E[i])]
+    weight = strength * mp.fsum(mp.mpf(k - 1) / sum(e) for e in E if any(e)) / len(silent)
+    mean = [softmax(f) for f in epochs[0]]
+    for epoch, F in enumerate(epochs, 1):
+        if epoch > 1:
+            now = [softmax(f) for f in F]
+            mean = [
+                [mp.mpf("0.7") * mean[i][j] + mp.mpf("0.3") * now[i][j] for j in range(k)]
+                for i in range(n)
+            ]
+        targets = [[mp.mpf(0)] * k for _ in range(n)]
+        often = [mp.fsum(mean[i][j] for i in silent) / len(silent) for j in range(k)]
+        for i in silent if epoch >= 10 else []:
+            sharp = [(mean[i][j] * share / often[j]) ** 2 for j, share in enumerate(shares(E))]
+            targets[i] = [weight * one / mp.fsum(sharp) for one in sharp]
         result.append(targets)
     return result
 

@@ -47,6 +47,14 @@ def test_good_data_leave_with_0(data: Path) -> None:
     assert "Note: The classes are those seen in the data" in result.stderr
 
 
+def test_a_rate_that_is_given_is_what_is_assumed(data: Path) -> None:
+    told = [str(data), "--excluded", "not", "--ignore", "city,is"]
+    for rate, say in ((), "none is wrong"), (("--error-rate", "1/30"), "as many are wrong"):
+        found = run(app, [*told, *rate])
+        assert found.exit_code == 0, found.output
+        assert say in " ".join(found.stdout.split())
+
+
 def test_warnings_leave_with_0(data: Path) -> None:
     options = ["--excluded", "is", "--features", "a,b", "--classes", "cat,dog,fish,[red]"]
     result = run(app, [str(data), *options])

@@ -14,6 +14,7 @@ import ruleout as ro
 from ruleout.cli.draw import draw
 from ruleout.datasets import read_table
 from ruleout.labels.atomic import atomic_write
+from ruleout.labels.origins import named_origin
 
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(draw)
@@ -48,6 +49,17 @@ def test_labels_may_be_kept_and_features_left_out(data: Path) -> None:
     only = data.with_name("sets.npz")
     assert run(app, [str(data), "--label", "is", "--out", str(only), "--sets-only"]).exit_code == 0
     assert ro.LabelSets.read(only) == ro.draw(CLASSES * 5, CLASSES, seed=0)
+
+
+@pytest.mark.parametrize("law", ["paper~0.3", "strong:fixed:1"])
+def test_a_law_may_have_mistakes_or_preferences(law: str, data: Path) -> None:
+    out = data.with_name("out.csv")
+    result = run(app, [str(data), "--label", "is", "--out", str(out), "--law", law])
+    assert result.exit_code == 0, result.output
+    wanted = named_origin(law, 4).draw(CLASSES * 5, CLASSES, 0)
+    assert read_table(out, excluded="excluded", ignore=["city"]).sets == wanted
+    bad = run(app, [str(data), "--label", "is", "--out", str(out), "--law", "paper~2"])
+    assert bad.exit_code == 1
 
 
 def test_a_law_may_be_probabilities(data: Path) -> None:

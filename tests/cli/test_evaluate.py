@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli.fitted import NAMES, SETS, X, Y, run, trained
+from cli.fitted import NAMES, QUICK, SETS, X, Y, run, trained
 
 import ruleout as ro
 from ruleout.estimator import consistency, load, unbiased_accuracy
@@ -49,12 +49,37 @@ def test_sets_give_an_accuracy_and_consistency_with_their_intervals() -> None:
     assert found["consistency"]["low"] < found["consistency"]["estimate"]
 
 
-def test_equal_rows_are_said_to_narrow_the_intervals(tmp_path: Path) -> None:
+def width(found: Any) -> float:
+    return float(found["accuracy"]["high"] - found["accuracy"]["low"])
+
+
+@pytest.mark.parametrize("by", ["sets", "labels"])
+def test_intervals_count_equal_rows_and_groups_once(by: str, tmp_path: Path) -> None:
+    """Every row twice, by features or by name: intervals are as wide as those of single rows."""
     model, data = trained()
-    assert "equal" not in run("evaluate", model, data, "--excluded", "not").stderr
+    header, *lines = data.read_text().splitlines()
+    often, named = tmp_path / "often.csv", tmp_path / "named.csv"
+    often.write_text("\n".join([header, *lines * 2]))
+    rows = [f"{line},g{place}" for place, line in enumerate(lines)]
+    named.write_text("\n".join([f"{header},group", *rows * 2]))
+    told = ["--json", *(("--excluded", "not") if by == "sets" else ("--label", "is"))]
+    one, two = (run("evaluate", model, file, *told) for file in (data, often))
+    by_name = run("evaluate", model, named, *told, "--group", "group")
+    wide = [width(json.loads(one.stdout)[by]) for one in (one, two, by_name)]
+    np.testing.assert_allclose(wide, wide[0], rtol=0.05)
+    assert "400 rows are 200 groups" in two.stderr
+    assert "groups" not in one.stderr
+
+
+def test_equal_rows_are_said_to_narrow_the_intervals_of_what_is_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, data = trained()
     other = tmp_path / "data.csv"
     header, *lines = data.read_text().splitlines()
     other.write_text("\n".join([header, *lines, *lines[:50]]))
+    monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 1)
     found = run("evaluate", model, other, "--excluded", "not")
     wanted = (
         "Note: 50 rows have the same features as an earlier row. These count each as a row: where "
@@ -63,14 +88,21 @@ def test_equal_rows_are_said_to_narrow_the_intervals(tmp_path: Path) -> None:
     assert wanted in found.stderr
 
 
-def test_rows_that_trained_the_model_are_named_as_such(tmp_path: Path) -> None:
+def test_rows_that_trained_the_model_are_named_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In any order, by sets or by labels, also where they are read in parts."""
     model, data = trained()
-    own = run("evaluate", model, data, "--excluded", "not", "--ignore", "is")
-    assert "these rows also trained the model" in own.stderr
-    header, _, *lines = data.read_text().splitlines()
-    (tmp_path / "fewer.csv").write_text("\n".join([header, *lines]))
+    header, *lines = data.read_text().splitlines()
+    (tmp_path / "turned.csv").write_text("\n".join([header, *lines[::-1]]))
+    for words in ((data, "--excluded", "not"), (tmp_path / "turned.csv", "--label", "is")):
+        assert "these rows also trained the model" in run("evaluate", model, *words).stderr
+    (tmp_path / "fewer.csv").write_text("\n".join([header, *lines[1:]]))
     other = run("evaluate", model, tmp_path / "fewer.csv", "--excluded", "not", "--ignore", "is")
     assert "also trained" not in other.stderr
+    monkeypatch.setattr("ruleout.datasets.tables._ROWS", 16)
+    monkeypatch.setattr("ruleout.labels.sets._CELLS", 1)
+    assert "these rows also trained the model" in run("evaluate", model, *words).stderr
 
 
 def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
@@ -161,7 +193,7 @@ def test_the_assumption_stands_beside_the_estimate() -> None:
     result = run("evaluate", model, data, "--excluded", "not")
     assert "unbiased" not in result.stdout
     assert "An accuracy estimated from sets assumes that they are drawn at random" in result.stdout
-    assert "that none is wrong, which only true labels can show." in result.stdout
+    assert "that none is wrong, which only true labels can show: each 1 % of wro" in result.stdout
 
 
 @pytest.mark.parametrize("listing", ["is", "may"])
@@ -184,6 +216,21 @@ def test_no_accuracy_is_printed_where_a_test_rejects_what_it_assumes(
     found = json.loads(run("evaluate", model, other, *columns, "--json").stdout)["sets"]
     assert found["accuracy"] is None
     assert "predictions" in found["why"]
+
+
+def test_what_failed_in_training_is_remembered_of_fewer_rows(tmp_path: Path) -> None:
+    """Candidates given as what was ruled out fail in all rows, and stay unnoticed in twelve."""
+    _, data = trained()
+    header, *lines = data.read_text().splitlines()
+    left = ["|".join(map(str, row)) for row in SETS.to_candidates()]
+    rows = [f"{line},{may}" for line, may in zip(lines, left, strict=True)]
+    (tmp_path / "data.csv").write_text("\n".join([f"{header},may", *rows]))
+    (tmp_path / "few.csv").write_text("\n".join([f"{header},may", *rows[:12]]))
+    told = ["--excluded", "may", "--ignore", "is,not"]
+    made = run("fit", tmp_path / "data.csv", *told, *QUICK, "--out", tmp_path / "m")
+    assert made.exit_code == 0, made.output
+    found = run("evaluate", tmp_path / "m", tmp_path / "few.csv", *told)
+    assert "The sets that trained the model failed tests (meaning" in found.stdout
 
 
 def test_the_first_rows_are_tested_whatever_is_read_at_a_time(

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cli.fitted import QUICK, X, Y, run
+from learning.labelled import NAMES, annotate, digits, make, write_rows
 from pyarrow import csv
 
 import ruleout as ro
 from ruleout.labels import LabelError, LabelSets
+from ruleout.learning import read_lesson
 
 CLASSES = tuple("abcdef")
 
@@ -87,6 +89,35 @@ def test_some_true_labels_make_a_number_where_sets_alone_make_none(
     right = json.loads(truth.stdout)["labels"]["accuracy"]["estimate"]
     assert found["accuracy"]["low"] <= right <= found["accuracy"]["high"]
     assert "150 true labels" in found["assumption"]
+
+
+def test_few_that_show_mistakes_leave_no_number(tmp_path: Path) -> None:
+    """Ten true labels correct nothing, but they can show that sets are wrong."""
+    random = np.random.default_rng(0)
+    y = random.integers(6, size=400)
+    x = np.eye(6)[y] + 0.5 * random.normal(size=(400, 6))
+    sets = ro.draw(y, CLASSES, 3, 0, noise=0.2)
+    columns = {f"f{at}": x[:, at] for at in range(6)} | {
+        "out": ["|".join(map(str, one)) for one in sets.to_lists()],
+        "known": [CLASSES[one] if row < 10 else "" for row, one in enumerate(y)],
+    }
+    csv.write_csv(pa.table(columns), tmp_path / "t.csv")
+    told = ["--excluded", "out", "--known", "known", *QUICK[:-2], "--out", tmp_path / "m"]
+    found = run("fit", tmp_path / "t.csv", *told)
+    assert found.exit_code == 0, found.output
+    ask = [tmp_path / "m", tmp_path / "t.csv", "--excluded", "out", "--known", "known"]
+    for rate, number in ((), False), (("--error-rate", "0.1"), True):
+        judged = run("evaluate", *ask, *rate)
+        assert ("95 % interval" in judged.stdout.split("consistency")[0]) is number, judged.output
+        assert ("true class" in judged.stdout) is not number
+
+
+def test_a_feature_is_not_taken_for_true_classes(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    sets, rest = ["--excluded", "out"], ["--ignore", "known,true"]
+    run("fit", tables[0], *sets, *rest, *QUICK, "--out", tmp_path / "m")
+    found = run("evaluate", tmp_path / "m", tables[1], *sets, *rest, "--known", "f3")
+    assert found.exit_code == 1
+    assert "column 'f3' holds true classes and is asked for as a feature" in found.stderr
 
 
 def test_they_teach() -> None:
@@ -165,6 +196,110 @@ def test_what_labels_did_is_told(tmp_path: Path) -> None:
     usual = run("fit", table, *told, "--grid", "none", "--out", tmp_path / "usual")
     assert usual.exit_code == 0
     assert ro.load(tmp_path / "usual").approach == "log"
+
+
+@pytest.mark.parametrize("command", ["check", "compare", "evaluate", "resolve"])
+def test_commands_say_how_many_rows_are_of_each_kind(tmp_path: Path, command: str) -> None:
+    told = [mixed(tmp_path / "t.csv"), "--excluded", "not", "--known", "is"]
+    if command in ("evaluate", "resolve"):
+        run("fit", *told, *QUICK, "--out", tmp_path / "m")
+        told.insert(0, tmp_path / "m")
+    if command == "compare":
+        told += ["--approaches", "log", "--trials", 2, "--epochs", 2, "--out", tmp_path / "c"]
+    result = run(command, *told)
+    assert result.exit_code == 0, result.output
+    said = "The true class of 40 rows is known, 120 have a set, 40 say nothing."
+    assert result.stderr.count(said) == 1
+
+
+def test_rows_that_say_nothing_can_learn_from_the_model(tmp_path: Path) -> None:
+    table, model = mixed(tmp_path / "t.csv"), tmp_path / "m"
+    told = ["--excluded", "not", "--known", "is", "--approach", "log-unlabelled", "--epochs", 20]
+    result = run("fit", table, *told, "--out", model)
+    said = "40 more say nothing and learn from what the model says of them.\n"
+    assert said in result.stdout
+    settings: dict[str, Any] = {"learning_rate": 0.1, "epochs": 20, "random_state": 0}
+    told_of = LabelSets(np.where(SILENT[:, None], False, SETS.excluded), 10, unlabelled=True)
+    both = [
+        ro.RuleOutClassifier(approach=name, **settings).fit(X, told_of).predict_proba(X)
+        for name in ("log", "log-unlabelled")
+    ]
+    assert np.abs(both[0] - both[1]).max() > 0.01
+
+
+def test_a_project_of_classes_answers_and_items_that_nobody_was_asked_about(
+    tmp_path: Path,
+) -> None:
+    """Leads decided 20 items, 80 more were answered, 40 were not: fit, evaluate, resolve."""
+    x, y = digits(140)
+    project, truth = make(tmp_path / "p", write_rows(tmp_path / "r.csv", x), y, rounds=1)
+    with project:
+        annotate(project, truth, people=1, most=80)
+        log = project.store.answer_log()
+        answered = {log.items[at] for at in log.item.tolist()}
+        rest = [(at, one.name) for at, one in project.store.items() if one.name not in answered]
+        lead = project.store.add_user("Lea", "lead")
+        for at, name in rest[:20]:
+            project.store.decide(at, lead, which=truth[name])
+        found = read_lesson(project, unlabelled=True)
+    sets, names = found.target, found.table.row_names or ()
+    assert isinstance(sets, LabelSets)
+    left = dict(zip(names, sets.candidates.tolist(), strict=True))
+    assert [int(np.argmax(left[name])) for _, name in rest[:20]] == [truth[n] for _, n in rest[:20]]
+    assert (len(sets), int((sets.sizes == 0).sum()), (sets.sizes == 9).sum() >= 20) == (
+        140,
+        40,
+        True,
+    )
+    said = "The class of 20 item(s) is known: leads decided it."
+    assert said in found.notes
+    told = ["--approach", "log-unlabelled", "--epochs", 15]
+    result = run("fit", project.folder, *told, "--out", tmp_path / "m")
+    assert said in result.stderr
+    assert "Trained on 100 rows" in result.stdout
+    assert "40 more say nothing and learn from what the model says of them" in result.stdout
+    plain = run("fit", project.folder, "--grid", "none", "--epochs", 5, "--out", tmp_path / "plain")
+    assert "Trained on 100 rows of 64 features, 10 classes.\n" in plain.stdout
+    assert run("evaluate", tmp_path / "m", project.folder).exit_code == 0
+    out = tmp_path / "named.csv"
+    assert run("resolve", tmp_path / "m", project.folder, "--out", out).exit_code == 0
+    table = csv.read_csv(out)
+    resolved = dict(zip(table["item"].to_pylist(), table["resolved"].to_pylist(), strict=True))
+    assert len(resolved) == 140
+    assert [resolved[name] for _, name in rest[:20]] == [NAMES[truth[n]] for _, n in rest[:20]]
+
+
+def test_a_known_row_without_a_set_earns_what_is_known() -> None:
+    """All predictions are right: what they earn is never more than that."""
+    y = np.arange(200) % 5
+    out = ro.draw(y, 5, "released", seed=0).excluded
+    out[:60] = False
+    said = ro.evidence(
+        LabelSets(out, 5, unlabelled=True), truth=np.where(np.arange(200) < 60, y, -1)
+    )
+    assert said.corrected
+    for credit in (said.credit, said[np.arange(40, 200)].credit):
+        earned = credit.of(y[-len(credit.value) :])
+        assert float(earned.weight @ earned.value / earned.weight.sum()) == pytest.approx(1)
+    assert said.judge(y) == said[np.arange(200)].judge(y)
+
+
+def test_some_rows_are_corrected_by_their_own_labels() -> None:
+    """Of all and of a part of the rows the credit is what its labels make of it."""
+    random = np.random.default_rng(0)
+    y, guess = random.integers(5, size=(2, 300))
+    truth = np.where(np.arange(300) % 3 == 0, y, -1)
+    sets = ro.draw(y, 5, "released", seed=0)
+    said, part = ro.evidence(sets, truth=truth), np.arange(150)
+    alone = ro.evidence(sets[part], truth=truth[part])
+    np.testing.assert_allclose(said[part].credit.value, alone.credit.value)
+    few = said[np.arange(12)]  # four labels: they count, but the interval is theirs
+    found = few.judge(guess[:12])
+    assert few.corrected
+    assert found is not None
+    assert found.estimate == pytest.approx((guess == y)[[0, 3, 6, 9]].mean(), abs=0.15)
+    assert found.high - found.low > 0.3
+    assert said[np.array([1, 2])].judge(guess[1:3]) is None
 
 
 def test_known_rows_have_one_class_left(tmp_path: Path) -> None:

@@ -92,11 +92,11 @@ def test_bad_input(tmp_path: Path) -> None:
         ),
         (
             [model, data, "--out", tmp_path / "out.xls"],
-            f"{tmp_path}/out.xls: unknown file type; use .csv, .tsv, .parquet, .jsonl",
+            f"{tmp_path}/out.xls: unknown file type '.xls'; use one of .csv, .tsv, .jsonl, .parquet",
         ),
         (
             [model, data, "--out", data],
-            f"{data}: this file would be read and written at once; give another name",
+            f"{data}: this file is to be read and written; give another name",
         ),
         ([model, data, "--device", "gpu"], "unknown device 'gpu'; say 'cpu' or 'cuda'"),
     ]

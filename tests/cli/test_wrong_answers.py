@@ -181,6 +181,8 @@ def test_every_command_hears_them(answers: Path, tmp_path: Path) -> None:
     checked = run("check", answers, *ask)
     assert "900 rows" in checked.stdout
     assert "8 people gave 900 answers" in checked.stderr
+    assert "% are wrong, of the best ('a" in checked.stderr
+    assert "as many are wrong as the error rates say" in " ".join(checked.stdout.split())
     told = ("--approaches", "log,likelihood", "--grid", "none", "--epochs", "2", "--trials", "2")
     assert run("compare", answers, *ask, *told, "--out", tmp_path / "c").exit_code == 0
 
@@ -206,13 +208,15 @@ def test_single_answers_tell_nothing_of_people(table: Path) -> None:
     assert found.evidence.gold is None
 
 
-def test_answers_about_an_item_with_two_labels(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "what"), [("--label", "labels"), ("--weight", "weights")])
+def test_answers_about_an_item_with_two_labels(tmp_path: Path, option: str, what: str) -> None:
+    """Of what differs none is silently taken: not the first label, not the first weight."""
     data = tmp_path / "two.csv"
-    data.write_text("a,item,not,is\n1,x,cat,dog\n1,x,hen,cat\n2,y,dog,hen\n")
-    ask = ("--excluded", "not", "--label", "is", "--item", "item")
+    data.write_text("a,item,not,is\n1,x,0,1\n1,x,2,0\n2,y,1,2\n")
+    ask = ("--excluded", "not", option, "is", "--item", "item", "--classes", "3")
     result = run("compare", data, *ask, "--out", tmp_path / "c")
     assert result.exit_code == 1
-    assert "answers about one item have different labels; give them the same" in result.stderr
+    assert f"answers about one item have different {what}; give them the same" in result.stderr
 
 
 def test_people_without_sets_have_said_nothing(answers: Path, tmp_path: Path) -> None:

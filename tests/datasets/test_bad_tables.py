@@ -197,7 +197,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("npz other images", given("a.npz", npz(x=np.ones((2, 5, 4))), excluded=None, reading=images), "a.npz: array 'x' holds images of shape (1, 5, 4); images of shape (1, 4, 4) are wanted"),
     ("npz ignored images", given("a.npz", npz(x=np.ones((2, 5, 4))), excluded=None, ignore=["x0"]), "a.npz: array 'x' holds images; images have no columns to choose from"),
     # written again
-    ("draw type", redrawn("a,y\n1,cat\n2,dog\n", "b.xls"), "b.xls: unknown file type '.xls'; use .csv, .tsv, .parquet, .jsonl, .npz"),
+    ("draw type", redrawn("a,y\n1,cat\n2,dog\n", "b.xls"), "b.xls: unknown file type '.xls'; use one of .csv, .tsv, .parquet, .jsonl, .npz"),
     ("draw itself", redrawn("a,y\n1,cat\n2,dog\n", "./a.csv"), "a.csv: this file is to be read and written; give another name"),
     ("draw column", redrawn("a,y\n1,cat\n2,dog\n", "b.csv", label="z"), "a.csv: there is no column 'z'; the columns are 'a', 'y'"),
     ("draw twice", redrawn("excluded,y\n1,cat\n2,dog\n", "b.csv"), "a.csv: there is a column 'excluded' already; rename it, or use --sets-only"),
@@ -267,7 +267,7 @@ def test_too_little_memory_is_not_called_a_bad_file(
 
     monkeypatch.setattr("ruleout.labels.row_files.memory_left", lambda: 20)  # Arrow would abort
     monkeypatch.setattr(pq.ParquetFile, "read", full)
-    monkeypatch.setattr("ruleout.labels.files.np.empty", full)
+    monkeypatch.setattr("ruleout.labels.files.npy.read_array", full)
     with pytest.raises(InputError) as caught:
         read_table(path)
     problem = "this machine has too little memory to read it; read a part of it"

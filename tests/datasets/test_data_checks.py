@@ -183,6 +183,7 @@ def test_good_data_bring_no_warnings() -> None:
         "wrong classes",
         "meaning",
         "plausible classes",
+        "predictions by size",
         "constant columns",
         "equal rows",
     ]

@@ -298,6 +298,15 @@ def test_rows_that_cannot_be_used_may_be_left_out(tmp_path: Path) -> None:
         read_table(path, **options, skip_bad_rows=True)
 
 
+def test_of_many_rows_left_out_a_note_names_the_first(tmp_path: Path) -> None:
+    """Rows of a file without lines are named as lines are: five, and that there are more."""
+    pq.write_table(pa.table({"a": [1, *[None] * 7], "y": [0, 1] * 4}), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet", label="y", classes=2, skip_bad_rows=True)
+    named = ", ".join(f"row {row}" for row in range(1, 6))
+    problem = "7 row(s) left out: the cell is empty in column 'a'"
+    assert table.notes == (f"{problem} ({named}, …).",)
+
+
 def test_lines_that_are_not_json_may_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 1, "not": ["cat"]}\n{"a": \n[1]\n{"a": 2, "not": ["dog"]}\n')

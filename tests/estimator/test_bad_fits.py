@@ -348,7 +348,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     (
         "rule",
         lambda: _fit(grid="paper", rule="bst"),
-        "unknown rule 'bst'; say 'best' or 'one-standard-error'",
+        "unknown rule 'bst'; say best, likeliest, one-standard-error",
     ),
     (
         "validation_fraction",

@@ -209,3 +209,10 @@ def test_what_cannot_be_learned_from_is_said(
         weight = (np.arange(300) % 3 == 0).astype(float)
     with pytest.raises(ValueError, match=sentence):
         classifier(**options).fit(X[:rows], answers, sample_weight=weight)
+
+
+def test_answers_that_are_guesses_are_named_so() -> None:
+    sets = ro.LabelSets(np.tile(np.eye(2, dtype=np.uint8), (20, 1)))
+    guesses = ro.evidence(sets, (15, 30))
+    with pytest.raises(ValueError, match="every answer is a guess"):
+        ro.RuleOutClassifier(approach="likelihood").fit(np.arange(40.0)[:, None], guesses)

@@ -184,19 +184,19 @@ def test_a_task_of_a_killed_process_is_free_at_once(tmp_path: Path, place: str) 
             assert not mine
         driver.kill()
         driver.join(60)
-        assert ledger.claimed() == set()
+        wait_for(lambda: not ledger.claimed(), 5)  # a server must first see that the line is gone
         with ledger.claim(SPECS[0]) as mine:
             assert mine
         assert ledger.open() == SPECS[:1]
         assert ledger.failures() == []  # a kill is no failure
 
 
-@pytest.mark.parametrize(("grid", "at"), [(GRID, 4), (GRID, 12), ("halving", 3), ("halving", 20)])
+@pytest.mark.parametrize(("grid", "at"), [(GRID, 4), (GRID, 40), ("halving", 4), ("halving", 20)])
 def test_a_killed_cell_goes_on_and_gives_the_same_record(
     tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, grid: str, at: int
 ) -> None:
     """In the search and in the refit: no epoch that was saved is trained again."""
-    of = spec("log", "digits", trials=2, epochs=9, grid=grid)
+    of = spec("log", "digits", trials=2, epochs=27, grid=grid)
     how: dict[str, Any] = {"checkpoints": tmp_path / "kept"}
     killed = how | {"compute": partial(dying, at=at)}
     driver = QUICK.Process(target=drive, args=(place, [of]), kwargs=killed)

@@ -363,6 +363,7 @@ def test_the_page_counts_what_agrees() -> None:
     assert summary.startswith(
         "3 cells stand beside the paper's: 1 agrees, 1 is better, 1 is worse."
     )
+    assert "By Welch's test at 5 %, 2 differ." in summary
 
 
 def test_the_page_says_what_is_missing() -> None:

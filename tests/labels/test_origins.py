@@ -13,6 +13,7 @@ from scipy.stats import binom
 from ruleout.labels import LabelError, LabelSets, draw
 from ruleout.labels.origins import (
     Flips,
+    PerRow,
     Transition,
     Uniform,
     evidence,
@@ -110,6 +111,74 @@ def test_what_is_drawn_follows_the_likelihood(name: str) -> None:
         p = np.array([chance(kind, one, y) for one in some])
         assert counts.sum() == n
         np.testing.assert_allclose(counts / n, p, atol=4.5 * np.sqrt(0.25 / n))
+
+
+W = np.array([[1.0, 0.2, 3.0, 0.5], [0.3, 1.0, 1.0, 2.0]])  # how readily, in two kinds of rows
+
+
+def chance_by_weights(own: Any, given: tuple[int, ...], y: int) -> float:
+    every = [one for one in combinations(range(K), len(given)) if y not in one]
+    return float((y not in given) * np.prod(own[[*given]]) / sum(np.prod(own[[*o]]) for o in every))
+
+
+@pytest.mark.parametrize("s", [1, 2, 3])
+def test_rows_that_have_an_origin_of_their_own(s: int) -> None:
+    """Likelihood and credit against sums over every set, of two kinds of rows beside each other."""
+    some = subsets(range(s, s + 1))
+    kind = np.repeat([0, 1], len(some))
+    origin, sets = PerRow.of_weights(W[kind], s), table(some * 2)
+    p = np.array([[chance_by_weights(W[w], one, y) for y in range(K)] for w in (0, 1)
+                  for one in some])  # fmt: skip
+    found = np.exp(origin.log_likelihood(sets))
+    np.testing.assert_allclose(found / found.sum(1, keepdims=True), p / p.sum(1, keepdims=True))
+    credit = origin.credit(sets)
+    for w, c, y in product((0, 1), range(K), range(K)):
+        rows = kind == w
+        mean = p[rows, y] @ credit.value[rows, c]
+        assert mean == pytest.approx(float(c == y), abs=1e-9)
+        if c == y:
+            spread = p[rows, y] @ np.square(credit.value[rows, c] - mean)
+            assert spread == pytest.approx(credit.right[rows, c][0], abs=1e-9)
+
+
+@pytest.mark.parametrize("way", ["origin", "chances"])
+def test_what_is_drawn_of_rows_follows_their_own_origin(way: str) -> None:
+    n, y, some = 6000, 2, subsets(range(2, 3))
+    kind = np.arange(n) % 2
+    by_hand = {"law": 2, "transition": W[kind] * (np.arange(K) != y)}
+    how = {"transition": PerRow.of_weights(W[kind], 2)} if way == "origin" else by_hand
+    drawn = draw(np.full(n, y), K, seed=1, **how).excluded @ (2 ** np.arange(K))
+    for w in (0, 1):
+        for one in some:
+            share = np.mean(drawn[kind == w] == sum(2**c for c in one))
+            assert share == pytest.approx(chance_by_weights(W[w], one, y), abs=0.04)
+
+
+@pytest.mark.parametrize("weights", [[1, 2], [[1, 0, 1]], [[1, np.nan, 1]]])
+def test_weights_that_are_none(weights: Any) -> None:
+    with pytest.raises(LabelError, match="numbers above 0"):
+        PerRow.of_weights(weights)
+
+
+def test_as_many_origins_as_rows() -> None:
+    with pytest.raises(LabelError, match="origins of 2 rows, sets of 1"):
+        PerRow.of_weights(W).draw([0], K)
+
+
+@pytest.mark.parametrize("origin", [Transition(Q, 2), Flips(R), Uniform(2, E)])
+def test_draw_makes_what_an_origin_makes(origin: Any) -> None:
+    y = np.arange(400) % K
+    assert draw(y, K, seed=3, transition=origin) == origin.draw(y, K, 3)
+    if isinstance(origin, Transition):
+        assert draw(y, K, 2, seed=3, transition=Q) == origin.draw(y, K, 3)
+
+
+def test_an_error_rate_that_the_sets_deny_makes_no_number() -> None:
+    """Half of the rows are said to be wrong, but no prediction is ruled out."""
+    sets = draw([0] * 200, 5, 2)
+    assert evidence(sets, 0.5).judge(np.zeros(200, int)) is None
+    assert evidence(sets, (15, 30)).judge(np.zeros(200, int)) is None
+    assert evidence(sets, 0.0).judge(np.zeros(200, int)) is not None
 
 
 def test_of_true_labels_the_interval_is_wilsons() -> None:

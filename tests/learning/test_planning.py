@@ -231,7 +231,7 @@ def test_a_project_says_how_many_more(tmp_path: Path) -> None:
 def test_a_forecast_is_told_in_words(
     questions: float, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = planning.Forecast(0.9, questions, 900, math.inf, 0.8, planning.Curve(0.05, 2.0, 0.5))
+    found = planning.Forecast(0.9, questions, 900, math.inf, 0.8)
     progress: Any = SimpleNamespace(answers=110, per_hour=100.0)
     _print_forecast(found, progress)
     assert said in capsys.readouterr().out

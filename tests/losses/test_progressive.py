@@ -14,6 +14,7 @@ from torch import Tensor
 import ruleout as ro
 from ruleout.losses import Seen, conformal_candidates
 from ruleout.losses.loss_registry import Loss
+from ruleout.losses.progressive import shares
 
 
 def rows(n: int, k: int, epochs: int, scale: float = 2.0, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -51,6 +52,21 @@ def test_a_row_is_revised_by_its_last_logits(name: str, scale: float) -> None:
     (found,) = revised(ro.losses.get(name), logits, excluded)
     both = zip(logits[0].tolist(), excluded.bool().tolist(), strict=True)
     close(found, [reference(f, e) for f, e in both])
+
+
+@pytest.mark.parametrize("options", [{}, {"balance": 1.0}, {"balance": 0.0}])
+def test_shares_are_brought_nearer_to_those_of_the_sets(options: dict[str, float]) -> None:
+    """Class 0 takes rows from the others, and nobody was left class 4."""
+    logits, excluded = rows(30, 5, 1)
+    logits[..., 0] += 3
+    excluded[:, 4], excluded[:, 0] = 1, 0
+    (found,) = revised(ro.losses.get("balanced-proden", **options), logits, excluded)
+    close(found, ref.share_out(logits[0].tolist(), excluded.bool().tolist(), **options))
+    (plain,) = revised(ro.losses.get("proden"), logits, excluded)
+    if options.get("balance") == 0:
+        assert torch.allclose(found, plain, atol=1e-12)
+    else:
+        assert found[:, 0].mean() < plain[:, 0].mean()
 
 
 @pytest.mark.parametrize("law", ["fixed:1", "released"])
@@ -97,6 +113,46 @@ def test_crosel_selects_sure_rows(options: dict[str, float]) -> None:
     expected = ref.crosel_epochs(logits.tolist(), excluded.bool().tolist(), **options)
     for own, want in zip(found, expected, strict=True):
         close(own, want)
+
+
+@pytest.mark.parametrize("strength", [0.1, 2.0])
+def test_rows_that_rule_nothing_out_learn_from_the_model(strength: float) -> None:
+    logits, excluded = rows(25, 4, 14, 6.0)
+    excluded[::3] = 0
+    found = revised(ro.losses.get("log-unlabelled", strength=strength), logits, excluded)
+    expected = ref.self_taught_epochs(logits.tolist(), excluded.bool().tolist(), strength)
+    for own, want in zip(found, expected, strict=True):
+        close(own, want)
+
+
+def test_their_loss_is_added_to_the_mean_of_the_others() -> None:
+    """Without targets, and at a strength of 0, what is left is LOG."""
+    logits, excluded = rows(8, 4, 1)
+    excluded[5:] = 0
+    target = torch.zeros(8, 4, dtype=torch.float64)
+    plain = ro.approach("log").batch_loss(logits[0, :5], excluded[:5])
+    row = ro.approach("log-unlabelled")
+    for empty in (None, target):
+        assert float(row.batch_loss(logits[0], excluded, target=empty)) == pytest.approx(plain)
+    target[5:] = torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    rest = zip(logits[0, 5:].tolist(), [[False] * 4] * 3, target[5:].tolist(), strict=True)
+    own = float(sum(ref.targeted(*one) for one in rest))
+    for weight in (None, torch.full((8,), 0.5)):
+        found = row.batch_loss(logits[0], excluded, weight=weight, target=target)
+        assert float(found) == pytest.approx(float(plain) + own / 5)
+    alone = row.batch_loss(logits[0, 5:], excluded[5:], target=target[5:])  # no other is there
+    assert float(alone) == pytest.approx(own / 3)
+
+
+def test_shares_are_believed_as_far_as_they_can_be_told() -> None:
+    y = np.repeat([0, 1, 2, 3], [700, 100, 100, 100])
+    for law, n, off in ((3, 1000, 0.0), ("released", 1000, 0.1), (1, 20, 0.3)):
+        some = np.random.default_rng(0).permutation(1000)[:n]
+        excluded = torch.from_numpy(ro.draw(y[some], 4, law, seed=0).excluded).double()
+        found = shares(excluded)[0]
+        assert float(found.sum()) == pytest.approx(1)
+        assert abs(float(found[0]) - 0.7) <= off + 1e-3
+        close(found[None], [ref.shares(excluded.bool().tolist())])
 
 
 @pytest.mark.parametrize("law", ["released", 3])

@@ -49,6 +49,7 @@ def estimate(name: str, f: Row, excluded: Sequence[bool]) -> Any:
 
 PER_EXAMPLE: dict[str, Callable[[Row, Sequence[bool]], Any]] = {
     "log": ref.log,
+    "log-unlabelled": ref.log,
     "exp": ref.exp,
     "log-text": partial(ref.log, text=True),
     "exp-text": partial(ref.exp, text=True),
@@ -59,6 +60,7 @@ PER_EXAMPLE: dict[str, Callable[[Row, Sequence[bool]], Any]] = {
     "cpe-t": ref.cc,  # which it is at first
     "lws": ref.lws,
     **dict.fromkeys(("proden", "rc", "cavl", "pop", "crosel"), ref.targeted),
+    "balanced-proden": ref.targeted,
     **{f"conformal-{name}": ref.targeted for name in ("proden", "pop", "crosel")},
     **{name: partial(estimate, name) for name in ("mae", "mse", "gce", "phuber", "cce")},
 }

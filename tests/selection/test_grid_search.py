@@ -10,7 +10,10 @@ import pytest
 import torch
 
 import ruleout as ro
+from ruleout.selection import _foretold as foretold
+from ruleout.selection import _likeliest as likeliest
 from ruleout.selection import _optimism as optimism
+from ruleout.selection import _Outcomes as Outcomes
 from ruleout.selection import choose, search, split
 from ruleout.training import Trial, Watch, fit_grid
 
@@ -228,6 +231,66 @@ def test_with_folds_the_epochs_are_the_mean_of_the_best(digits: Any) -> None:
     assert found.final.epochs[-1] == round(found.grid.stopped.mean()) < 60
 
 
+def outcomes(said: ro.labels.Evidence, predicted: Any, foretold: Any = 0.0) -> Outcomes:
+    """Return what models did that predict so, ``[C, n]``, and foretell so, ``[n, C]``."""
+    weight = said.credit.weight.mean(1)
+    earned = np.stack([weight * said.credit.of(one).value for one in predicted], 1)
+    kept, units = np.arange(len(predicted)), np.arange(len(weight))
+    told = np.broadcast_to(foretold, earned.shape)
+    return Outcomes(kept, said, np.asarray(predicted), weight, earned, told, units)
+
+
+@pytest.mark.parametrize(
+    ("law", "wrong", "chosen"), [(1, 6, 1), ("released", 2, 1), (1, 80, 0), (8, 12, 0)]
+)
+def test_the_likeliest_of_those_that_accuracy_cannot_tell_apart(
+    law: Any, wrong: int, chosen: int
+) -> None:
+    """The second is wrong in some of 150 rows more, and foretells better what was said."""
+    y = np.arange(150) % 10
+    said = ro.evidence(ro.draw(y, 10, law, seed=0))
+    right = np.where(np.arange(150) < 20, (y + 1) % 10, y)
+    worse = np.where(np.arange(150) < 20 + wrong, (y + 1) % 10, y)
+    tried = outcomes(said, [right, worse], np.array([-0.2, -0.1]))
+    assert likeliest([tried]) == chosen
+
+
+def test_trials_choose_together_what_diverged_in_none() -> None:
+    said = ro.evidence(ro.draw(np.arange(40) % 4, 4, 1, seed=0))
+    tried = outcomes(said, np.zeros((3, 40), int), np.array([0.0, 0.2, 0.1]))
+    lost = tried._replace(kept=np.array([0, 2, 3]))
+    assert likeliest([tried]) == 1
+    assert likeliest([lost]) == 2
+    assert likeliest([tried, lost]) == 2
+
+
+def test_what_foretells_is_not_blamed_for_how_sure_it_is() -> None:
+    """Too sure, or not sure enough, or with some rows that it knows nothing of."""
+    random = np.random.default_rng(0)
+    y = random.integers(5, size=400)
+    costs = torch.from_numpy(ro.evidence(ro.draw(y, 5, "released", seed=0)).costs)
+    logits = torch.from_numpy(2.0 * np.eye(5)[y] + random.normal(size=(400, 5)))
+    alike = [float(foretold(scale * logits, costs).mean()) for scale in (1, 16, 0.5)]
+    assert alike == pytest.approx([alike[0]] * 3)
+    lost = torch.where(torch.arange(400)[:, None] % 5 == 0, 50 * logits.flip(0), logits)
+    plain = -ro.losses.get("likelihood").function(lost, (costs > 0).double())
+    assert foretold(lost, costs).mean() > plain.mean() + 0.5
+    nothing = foretold(torch.zeros_like(logits), costs)
+    left = torch.from_numpy(np.log((costs.numpy() == 0).mean(1)))
+    np.testing.assert_allclose(nothing, left, atol=1e-9)
+
+
+def test_what_the_likelihood_chose_owes_little_to_luck() -> None:
+    """Fifty that guess, and foretell by chance: the accuracy of what is chosen is not too good."""
+    random, k, n = np.random.default_rng(0), 4, 150
+    y, predicted = random.integers(k, size=n), random.integers(k, size=(50, n))
+    tried = outcomes(ro.evidence(ro.draw(y, k, seed=0)), predicted, random.normal(size=(n, 50)))
+    own = likeliest([tried])
+    by_likelihood = optimism(tried, own, predicted[own], 0, np.full((50, 50), np.inf))
+    best = int(tried.earned.sum(0).argmax())
+    assert by_likelihood < 0.02 < 0.05 < optimism(tried, best, predicted[best], 0)
+
+
 @pytest.mark.parametrize("anew", [0.0, 0.5, 1.0])
 def test_an_honest_number_takes_off_what_choosing_adds(anew: float) -> None:
     """Fifty configurations that guess: the best looks better than it is, the number does not.
@@ -244,7 +307,7 @@ def test_an_honest_number_takes_off_what_choosing_adds(anew: float) -> None:
         other = random.random(n) < anew
         unseen = np.where(other, random.integers(k, size=n), predicted[best])
         found: Any = said.judge(unseen)
-        taken_off = optimism(said, predicted, best, unseen, None, seed)
+        taken_off = optimism(outcomes(said, predicted), best, unseen, seed)
         off.append((found.estimate - 0.25, taken_off))
     too_good, taken = np.mean(off, 0)
     assert too_good == pytest.approx(0.125 * (1 - anew), abs=0.03)

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import bindparam, insert, update
 
 from ruleout.labels import propose
+from ruleout.report.svg import fill
 from ruleout.web import Item, Settings, Store, User
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import answers, questions, slots
-from ruleout.web.service.pages import TEMPLATES
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 CLASSES = ("cat", "dog", "horse", "deer", "bird", "frog", "ship", "truck")
@@ -64,12 +63,9 @@ LEAD = User(id=1, name="Maria", role="lead")
 
 def page(view: Any, **more: Any) -> str:
     """Render the team page as the service does."""
-    templates = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
-    )
     given = {"title": "Team", "project": "Wildlife", "user": LEAD, "csrf": "a-token"}
     said = {"invite": None, "invited": None, "problem": None}
-    return templates.get_template("team.html").render({**given, **said, "view": view, **more})
+    return str(fill("team.html", "web/pages", **{**given, **said, "view": view, **more}))
 
 
 def truth_of(store: Store, seed: int = 0) -> list[int]:

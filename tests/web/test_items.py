@@ -353,6 +353,9 @@ def test_true_classes_may_come_from_a_file_of_their_own(tmp_path: Path) -> None:
     gold = tmp_path / "gold.csv"
     gold.write_text("item,class\nb.png,fish\na.png,\n")
     assert [item.gold for item in items.read_gold(gold, found, ANIMALS)] == [None, 3]
+    gold.write_text("item,class\nb.png,fish\nb.png,fish\nb.png,cat\n")
+    with pytest.raises(InputError, match=r"line 4, column 'class': item 'b.png' has two classes"):
+        items.read_gold(gold, found, ANIMALS)
     gold.write_text("item,class\nc.png,fish\n")
     with pytest.raises(InputError, match=r"there is no item 'c.png'; did you mean '[ab].png'"):
         items.read_gold(gold, found, ANIMALS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly
+from ruleout.cli.common import Source, friendly, verdict
 
 if TYPE_CHECKING:
     from ruleout.datasets import Findings, Table
@@ -18,7 +18,7 @@ _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
 
 @friendly()
-@Source.from_options(*options.LEARNING, data=options.Data)
+@Source.from_options(*options.LEARNING, "error_rate", data=options.Data)
 def check(source: Source, as_json: options.AsJson = False) -> None:
     """Look for what is wrong with data before training on it.
 
@@ -26,26 +26,30 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
 
     Exit code 0: the data can be used, even with warnings. 1: they cannot.
     """
+    from rich.console import Console
+
     from ruleout.datasets.data_checks import Inspection
 
     source = source.need_sets()
     rows, seen = 0, None
-    for table in source.batches(featureless=True):
+    whole = {"wide": None} if source.known or source.annotator or source.item else {}
+    for table in source.batches(featureless=True, **whole):
         assert table.sets is not None  # asked for above
         rows, seen = rows + len(table), seen or Inspection(table.sets.classes)
-        seen.add(table.sets, table.x, table.labels)
+        seen.add(table.sets, table.x, table.labels, truth=table.truth())
     assert seen is not None  # a file without rows is an error
-    source.heard(table)  # for what it notes about people
-    whole = table.source.is_file() and not source.skip_bad_rows  # else lines are not known
-    found = seen.findings(table.features, table.source if whole else None)
+    said = source.heard(table).evidence  # people and true classes come in one batch
+    lines = table.source.is_file() and not source.skip_bad_rows  # else lines are not known
+    found = seen.findings(table.features, table.source if lines else None)
     if as_json:
         names = ("sha256", "shape", "features", "classes", "notes")
         told = {name: getattr(table, name) for name in names}
         about = {"source": str(table.source), "rows": rows, "findings": found.to_dicts()}
-        about["assumption"] = asdict(found.assumption())
+        about["assumption"] = asdict(verdict(found, said))
         typer.echo(json.dumps(about | told))
     else:
         _print(table, rows, found)
+        Console().print(verdict(found, said).message, highlight=False)
 
 
 def _print(table: Table, rows: int, found: Findings) -> None:
@@ -64,4 +68,3 @@ def _print(table: Table, rows: int, found: Findings) -> None:
     verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."
     usable = "The data can be used." if table.x.size else "There are no features to train on."
     console.print(f"{usable} {verdict}", highlight=False)
-    console.print(found.assumption().message, highlight=False)

@@ -22,7 +22,7 @@ import typer
 from ruleout.cli import shared_options as options
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Finding, Table
+    from ruleout.datasets import Finding, Findings, Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.labels import Evidence
     from ruleout.learning import Review
@@ -113,24 +113,26 @@ def tell(notes: Sequence[str]) -> None:
 
 def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
-    from ruleout.datasets import inspect
-    from ruleout.estimator.inputs import may_err, per_row
+    from ruleout.datasets.data_checks import Inspection
+    from ruleout.estimator.inputs import per_row
     from ruleout.labels import Evidence, LabelSets
 
-    said = target if isinstance(target, Evidence) else None
-    if said is not None and said.corrected:
-        return corrected(said)
-    rows, mistakes = table.raw or table, may_err(said)
-    sets = per_row(target, len(table))[0] if table.raw is None else rows.sets
+    rows, said = table.raw or table, target if isinstance(target, Evidence) else None
+    plain = said is None or table.sets is None  # in a table sets are as they were read
+    sets = per_row(target, len(table))[0] if plain else rows.sets
     if not isinstance(sets, LabelSets):
         return None
-    return inspect(sets, rows.x).assumption(mistakes=mistakes)
+    seen = Inspection(sets.classes).add(sets, rows.x, truth=rows.truth())
+    return verdict(seen.findings(), said)
 
 
-def corrected(said: Evidence) -> Finding:
-    """Say what an accuracy rests on that true labels correct."""
+def verdict(found: Findings, said: Evidence | None) -> Finding:
+    """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
     from ruleout.datasets import Finding
+    from ruleout.estimator.inputs import may_err
 
+    if said is None or not said.corrected:
+        return found.assumption(mistakes=may_err(said))
     many = 0 if said.truth is None else int((said.truth >= 0).sum())
     message = (
         f"It rests on {many:,} true labels, which correct what was ruled out: if their rows are a "
@@ -188,7 +190,7 @@ def parse_classes(text: str | None) -> int | list[str] | None:
             raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
         return [line.strip() for line in lines if line.strip()]
     if "|" in text:
-        from ruleout.labels.row_files import split  # late: it loads pyarrow
+        from ruleout.labels.row_files import split  # late: it loads NumPy
 
         return split(text)
     return [name.strip() for name in parse_names([text])]
@@ -544,10 +546,13 @@ class Source:
         _tell_repeats(table)
         return table
 
-    def training_data(self, graded: bool = True) -> tuple[Table, Any, Any]:
+    def training_data(
+        self, graded: bool = True, unlabelled: bool = False
+    ) -> tuple[Table, Any, Any]:
         """Return rows, what is known about them, and their weights.
 
-        `graded` says whether the approach has a place for answers of a project that may be wrong.
+        `graded` says whether the approach has a place for answers of a project that may be wrong,
+        `unlabelled` whether it has one for items about which nobody was asked.
         """
         if not self.project:
             table = self.training_table()
@@ -558,7 +563,7 @@ class Source:
 
         with Project.open(self.data) as project:
             how: Any = self.how or USUAL  # checked there
-            told = {"graded": graded} | self._columns
+            told = {"graded": graded, "unlabelled": unlabelled} | self._columns
             found = read_lesson(project, how, self.features_from, **told)
         tell(found.notes)
         _tell_repeats(found.table)

@@ -1,7 +1,5 @@
 """``ruleout data``: which data sets there are, and how their files get here."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, corrected, friendly, show_rows, tell
+from ruleout.cli.common import Source, friendly, show_rows, tell, verdict
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -25,7 +27,8 @@ _TESTED = 200_000  # rows, the first: more would show nothing new of how sets ca
 
 @friendly()
 @Source.from_options(
-    "label", *options.SETS, *options.ANSWERS, *options.COLUMNS, "unlabelled", "skip_bad_rows"
+    *("label", *options.SETS, *options.ANSWERS, *options.COLUMNS),
+    *("group", "unlabelled", "skip_bad_rows"),
 )
 def evaluate(
     model: options.Model,
@@ -52,41 +55,50 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
-    from ruleout.datasets.data_checks import Inspection
+    from ruleout.datasets.data_checks import MISTAKES, Inspection
     from ruleout.estimator.inputs import may_err, positions
     from ruleout.estimator.scorers import LabelScores, SetScores
+    from ruleout.training.validation import together
 
     scores: dict[str, Any] = {}
-    seen, rows = None, 0
-    for table in tables:
-        probabilities = clf.predict_proba(table.x)
+    seen, rows, told, some = None, 0, 0, list(islice(tables, 2))
+    groups = together(some[0].x, some[0].groups) if len(some) == 1 else None
+    for table in chain(some, tables):
+        probabilities, told = clf.predict_proba(table.x), told + clf.sum_rows(table.x)
         if table.labels is not None:
             codes = positions(table.labels, clf.classes_)
-            scores.setdefault("labels", LabelScores()).add(probabilities, codes)
+            scores.setdefault("labels", LabelScores()).add(probabilities, codes, groups)
         if table.sets is not None:
             said = table.sets if table.evidence is None else table.evidence
-            scores.setdefault("sets", SetScores()).add(probabilities, said)
+            scores.setdefault("sets", SetScores()).add(probabilities, said, groups=groups)
             seen, raw = seen or Inspection(table.sets.classes), table.raw or table
-            if not rows and clf.trained_on(table.x, said):
-                tell([_TRAINED.format("rows")])
             if (own := slice(max(0, _TESTED - rows))).stop:
                 predicted = probabilities if raw is table else clf.predict_proba(raw.x)
                 assert raw.sets is not None  # as in what was made of them
                 labels = None if raw.labels is None else raw.labels[own]
-                seen.add(raw.sets[own], raw.x[own], labels, predicted[own].argmax(1))
+                truth = None if raw.known is None else raw.truth(own)
+                seen.add(raw.sets[own], raw.x[own], labels, predicted[own].argmax(1), truth)
             rows += len(raw)
     found = {name: score.result() for name, score in scores.items()}
+    if f"{told % 2**64:016x}" == clf.record_.get("rows"):
+        tell([_TRAINED.format("rows")])
+    if groups is not None:
+        many = f"{len(groups):,} rows are {groups.max() + 1:,} groups of equal rows, or as named"
+        tell([f"{many}; intervals of accuracy count groups"])
     if seen is not None:
-        known, findings = table.evidence, seen.findings()
-        if known is not None and known.corrected:
-            verdict = corrected(known)
-        else:
-            verdict = findings.assumption(mistakes=may_err(known))
+        findings = seen.findings()
         equal = next((one for one in findings if one.name == "equal rows"), None)
-        if table.raw is None and equal is not None and equal.numbers["rows"]:
+        if len(some) > 1 and equal is not None and equal.numbers["rows"]:
             say = "count each as a row: where they speak of one thing, the intervals are too narrow"
             tell([f"{equal.message} These {say}."])
-        found["sets"] = _assumed(found["sets"], verdict)
+        about = verdict(findings, table.evidence)
+        explained = MISTAKES if may_err(table.evidence) else ()  # by error rates
+        why = [one for one in clf.record_.get("rejected", ()) if one not in explained]
+        if why and "p" in about.numbers:
+            say = f"The sets that trained the model failed tests ({', '.join(why)}): where these"
+            say += " came about alike, an accuracy is off, even if they are too few to show it."
+            about = replace(about, message=f"{about.message} {say}")
+        found["sets"] = _assumed(found["sets"], about)
     return found
 
 
@@ -103,8 +115,8 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.learning.training_data import contradiction_notes
 
-    mistakes = items.evidence is not None
-    tell(contradiction_notes(() if mistakes else items.contradictions, "they are left out"))
+    left = items.contradictions if items.evidence is None else ()
+    tell(contradiction_notes(left, "they are left out"))
     probabilities = clf.predict_proba(items.table.x)
     found, gold = {}, items.gold >= 0
     if gold.any():
@@ -117,7 +129,7 @@ def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str
         found["answers"] = SetScores().add(*told).result()
         seen = Inspection(answers[0].classes)
         seen.add(answers[0], items.table.x, predicted=probabilities.argmax(1))
-        found["answers"] = _assumed(found["answers"], seen.findings().assumption(mistakes=mistakes))
+        found["answers"] = _assumed(found["answers"], verdict(seen.findings(), items.evidence))
         if clf.reading_.get("project") == items.table.reading.get("project"):
             tell([_TRAINED.format("answers")])
     if not found:
@@ -163,7 +175,8 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
 
 def _interval(share: Share) -> str:
     if not isfinite(share.estimate):
-        return "unknown: so much may be wrong that nothing follows"
+        say = "so much may be wrong that nothing follows, or fewer sets are wrong than was said"
+        return f"unknown: {say}"
     return f"{share.estimate:.4f}, 95 % interval {share.low:.3f} to {share.high:.3f}"
 
 

@@ -42,7 +42,12 @@ def fit(
     batch_size: Annotated[int, "Rows per step."] = 256,
     optimizer: Annotated[str, "adam, adamw or sgd."] = "adam",
     criterion: Annotated[str, "Choose by accuracy, consistency or risk."] = "accuracy",
-    rule: Annotated[str, "best, or one-standard-error: the simplest near the best."] = "best",
+    rule: Annotated[
+        str | None,
+        "best; likeliest: of those that accuracy cannot tell from the best, what foretells best "
+        "what was said; one-standard-error: the simplest near the best. By default the likeliest "
+        "where true classes of some rows are known, else the best.",
+    ] = None,
     early_stopping: options.EarlyStopping = False,
     scale: options.Scale = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed trains the same model.")] = 0,
@@ -90,7 +95,7 @@ def fit(
         precision=precision,
     )
     graded = approach is None or auto or find_approach(approach).graded is not None
-    table, target, weight = source.training_data(graded)
+    table, target, weight = source.training_data(graded, clf.learns_unlabelled)
     if approach is None and isinstance(target, Evidence) and may_err(target):
         clf.set_params(approach="likelihood")
     clf.set_params(
@@ -101,8 +106,11 @@ def fit(
     with as_notes(), watching(lambda stage, n, m: f"{stage}: epoch {n} of {m}") as (progress, _):
         told: Any = {"groups": table.groups, "progress": progress, "expect": expecting(device)}
         clf.fit(table.x, target, weight, **told)
+    about = assumed(target, table)
+    if about is not None and about.level == "warning":
+        clf.record_["rejected"] = about.numbers["why"]  # fewer rows may not show it again
     clf.save(out, reading=dict(table.reading))
-    _print(clf, table, target, out, replaced, assumed(target, table))
+    _print(clf, table, target, out, replaced, about)
 
 
 def _widths(text: str | None) -> list[int] | None:
@@ -134,7 +142,10 @@ def _print(
 ) -> None:
     kind, (silent, known) = " × ".join(map(str, table.shape)), _counts(target)
     also = f"; the true class of {known:,} is known" if known else ""
-    also += f"; {silent:,} more say nothing and are left out" if silent else ""
+    if silent:
+        kept = clf.learns_unlabelled
+        how = "learn from what the model says of them" if kept else "are left out"
+        also += f"; {silent:,} more say nothing and {how}"
     rows = f"{len(table) - silent:,} rows of {kind} features"
     typer.echo(f"Trained on {rows}, {len(clf.classes_)} classes{also}.")
     if hasattr(clf, "auto_"):
@@ -181,7 +192,8 @@ def _number(judged: Judged, folds: bool) -> str:
         ends = f"95 % interval {low:.3f} to {high:.3f}"
         return f"Its {name}: {estimate:.4f}, {ends} ({how}; what choosing adds is taken off)."
     if not isfinite(estimate):
-        return f"No {name} is estimated: so much may be wrong that nothing follows."
+        say = "so much may be wrong that nothing follows, or fewer sets are wrong than was said"
+        return f"No {name} is estimated: {say}."
     name = "log likelihood of what was said" if name == "calibrated" else name
     error_told = f" ± {error:.4f}" if isfinite(error) else ""
     why = "the same rows chose, so it is a little too good"

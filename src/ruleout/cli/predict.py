@@ -23,7 +23,6 @@ Out = Annotated[
     options.File, ".csv, .tsv, .parquet or .jsonl. Without it the first rows are printed."
 ]
 Answer: TypeAlias = "tuple[Table, dict[str, Any]]"  # rows, and columns about them
-_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl")
 _SHOWN = 10  # rows that are printed
 
 
@@ -115,6 +114,7 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
     with Project.open(source.data) as project:
         graded = clf.approach == "auto" or find_approach(clf.approach).graded is not None
         given = {"source": source.features_from, "reading": clf.reading_, "graded": graded}
+        given["unlabelled"] = clf.learns_unlabelled
         lesson = read_lesson(project, clf.reading_["how"], **given)
     place = {name: row for row, name in enumerate(items.table.row_names or ())}
     rows = np.array([place[name] for name in lesson.table.row_names or ()])
@@ -123,12 +123,10 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
 
 def _check_out(out: Path | None, data: Path) -> None:
     """Raise before any work if the answer could not be written."""
-    if out is None:
-        return
-    if out.suffix.lower() not in _SUFFIXES:
-        raise ValueError(f"{out}: unknown file type; use {', '.join(_SUFFIXES)}")
-    if out.exists() and data.exists() and out.samefile(data):
-        raise ValueError(f"{out}: this file would be read and written at once; give another name")
+    if out is not None:
+        from ruleout.labels.row_files import SUFFIXES, check_out
+
+        check_out(out, SUFFIXES, data)
 
 
 def _answer(answers: Iterator[Answer], out: Path | None, named: str) -> None:

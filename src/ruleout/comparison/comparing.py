@@ -1,7 +1,5 @@
 """`compare`: approaches side by side, each chosen without true labels."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

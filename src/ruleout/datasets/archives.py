@@ -26,10 +26,9 @@ from ruleout.labels.classes import ClassName, class_names, encode
 from ruleout.labels.errors import DataError, InputError
 from ruleout.labels.files import RATIO, NpzArchive, archived_sets, settle
 from ruleout.labels.row_files import check_memory, find_column
-from ruleout.labels.sets import LabelSets, chunks
+from ruleout.labels.sets import LabelSets
 
 _CHANNELS = (1, 3, 4)
-_MOST = np.finfo(np.float32).max
 
 # Elements of MATLAB files, and how their numbers are written; classes and flags of a matrix.
 _MATRIX, _COMPRESSED, _HEAD = 14, 15, 1 << 12
@@ -300,30 +299,17 @@ def _images(raw: NDArray[Any], ask: Request, own: str) -> dict[str, Any]:
 
 
 def _floats(raw: Any, features: list[str] | None) -> Any:
-    """Convert rows a few MiB at a time, and refuse what is not finite as float32."""
-    if hasattr(raw, "indptr"):
-        cells = raw.tocoo()
-        bad = np.flatnonzero(~(np.abs(cells.data) <= _MOST))
-        if len(bad):
-            raise _bad_value(
-                cells.data[bad[0]], int(cells.row[bad[0]]), cells.col[bad[0]], features
-            )
-        return raw.astype(np.float32)
-    x = np.empty(raw.shape, np.float32)
-    for piece in chunks(*raw.shape):
-        block = raw[piece]
-        if raw.dtype.kind == "f":
-            good = np.abs(block) <= _MOST
-            if not good.all():
-                row, column = (int(place) for place in np.argwhere(~good)[0])
-                raise _bad_value(block[row, column], piece.start + row, column, features)
-        x[piece] = block
-    return x
-
-
-def _bad_value(value: Any, row: int, column: int, features: list[str] | None) -> DataError:
-    problem, remedy = f"the value is {value}", "fill it in or drop the row"
-    if np.isfinite(value):
-        problem, remedy = f"{value:g} is too large for float32", "scale the column"
+    """Convert to float32, and refuse what is not finite as such."""
+    cells = raw.tocoo() if hasattr(raw, "indptr") else None
+    with np.errstate(over="ignore"):
+        x: Any = np.array(raw, np.float32, order="C") if cells is None else raw.astype(np.float32)
+    values, told = (x, raw) if cells is None else (x.data, cells.data)
+    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+        return x
+    bad = tuple(np.argwhere(~np.isfinite(values))[0])
+    row, column = map(int, bad if cells is None else (cells.row[bad], cells.col[bad]))
+    problem, remedy = f"the value is {told[bad]}", "fill it in or drop the row"
+    if np.isfinite(told[bad]):
+        problem, remedy = f"{told[bad]:g} is too large for float32", "scale the column"
     where = features[column] if features else column
-    return DataError(problem, remedy, row=row, column=where)
+    raise DataError(problem, remedy, row=row, column=where)

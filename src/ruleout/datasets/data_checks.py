@@ -33,9 +33,14 @@ For every row, however bad the model is:
 5. Pairs by rank. The residual of :func:`pairs` has mean zero for every pair of classes, so the sum
    of :math:`d_{ab} / ((1 + r_a) (1 + r_b))` has, too. Plausible classes that are avoided together,
    or beside the truth, raise it. Only sets of several classes have it.
+6. Predictions by size. A prediction that is right is never ruled out, one that is wrong in
+   :math:`s/(k-1)` of the sets: if sizes do not depend on how hard rows are, large sets rule out
+   predictions in proportion more often. Sets that are wrong do it whatever their size, so that
+   small ones have too many; so they have where hard rows get small sets. An accuracy in which rows
+   count by what they say is off then, too.
 
-None of these tests sees that sets are sometimes wrong, unless the truth is ruled out more often
-than other classes: those stay equally likely. True labels or gold questions show it.
+Where all sets are of one size no test sees that some are wrong, unless the truth is ruled out more
+often than other classes: those stay equally likely. True labels or gold questions show it.
 """
 
 from __future__ import annotations
@@ -53,7 +58,6 @@ from ruleout.datasets.tables import Scaling, dense, equal_groups, row_hashes
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import DataError, brief
 from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
-from ruleout.labels.origins import Uniform
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets, chunks, count, has, unpack, width
 
@@ -69,10 +73,12 @@ MANY = 1000  # classes up to which pairs and sizes are tested
 _EXCESS = 3.0902  # standard deviations above what ruled-out classes allow: p < 0.001
 _ROWS, _COLUMNS = 20_000, 1000  # at most so many are looked at, to see whether x predicts the sets
 _TESTS = {"class shares", "pairs", "true class", "wrong classes", "mistakes"}  # of what is assumed
-_TESTS |= {"predictions", "meaning", "plausible classes"}
+_TESTS |= {"predictions", "meaning", "plausible classes", "predictions by size"}
+MISTAKES = {"true class", "predictions by size"}  # tests that wrong sets fail, too
 _PARTS, _STEPS = 4, 60  # of the rows, and of learning from each
 _NAMED = 5  # rows that a message names
 _WORK = 4e10  # multiplications spent on pairs; more rows than that allows are sampled
+_SUMS = 1_000_000  # sums up to which a distribution is written out
 _BYTES = 1 << 28  # kept of rows that must lie side by side; of more rows a part is
 
 
@@ -124,7 +130,7 @@ class Findings:
         random, or true labels show that some are wrong. ``note``: too little can be tested. With
         `mistakes` the estimate expects wrong sets, at rates that were given or learnt.
         """
-        names = _TESTS - {"true class"} if mistakes else _TESTS
+        names = _TESTS - MISTAKES if mistakes else _TESTS
         tests = [one for one in self.items if one.name in names and "p" in one.numbers]
         p = {one.name: one.numbers["p"] for one in tests}
         wrong = [one.name for one in tests if one.level == "warning"]
@@ -137,17 +143,32 @@ class Findings:
         if not wrong:
             least = min(p.values(), default=1.0)
             tested = f"which {len(p)} tests do not reject (smallest p = {least:.3f})"
-            shown = "true labels confirm" if "true class" in self else "only true labels can show"
-            right = (
-                "as many are wrong as the error rates say"
-                if mistakes
-                else f"none is wrong, which {shown}"
-            )
+            right = "as many are wrong as the error rates say" if mistakes else self._none_wrong()
             message = (
                 "An accuracy estimated from sets assumes that they are drawn at random, "
                 f"{tested if level == 'fine' else 'which cannot be tested here'}, and that {right}."
             )
         return Finding(level, "assumption", message, {"p": p, "why": wrong})
+
+    def _none_wrong(self) -> str:
+        """Say what speaks for it that no set is wrong, and what it costs where some are."""
+        if "contradictions" in self:
+            return (
+                "none is wrong, though equal rows contradict each other: where they are about one "
+                "thing, some are"
+            )
+        if "true class" in self:
+            many = self["true class"].numbers["labels"]
+            return f"none is wrong, which the true labels of {many:,} rows confirm"
+        said = "none is wrong, which only true labels can show"
+        found = self["sizes"].numbers if "sizes" in self else {"histogram": {}}
+        sizes = np.array([(int(s), n) for s, n in found["histogram"].items() if int(s)])
+        if not len(sizes):
+            return said
+        scale = (found["classes"] - 1) / sizes[:, 0]
+        weight = sizes[:, 1] / (2 * scale - 1)  # as in the estimate
+        off = float(weight @ scale / weight.sum())
+        return f"{said}: each 1 % of wrong sets takes up to {off:.1f} points off"
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return plain JSON, one object per finding."""
@@ -217,7 +238,7 @@ class Inspection:
         wide = k if k <= MANY else 0
         self._counts = np.zeros((wide, wide))  # of each size, how often each class
         self._truth = np.zeros((wide + 3, wide))  # the same of each true class, and its rows
-        self._earned = np.zeros(2)  # by predictions, and its variance if all are wrong
+        self._predicted = np.zeros((2, k))  # rows of each size, and those that rule it out
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._mistakes = np.zeros((2, k))  # of each true class: how many, and of how many rows
         self._features: _Features | None = None
@@ -228,8 +249,12 @@ class Inspection:
         x: Any = None,
         labels: Any = None,
         predicted: NDArray[np.intp] | None = None,
+        truth: NDArray[np.intp] | None = None,
     ) -> Inspection:
-        """Take in a batch of rows; all batches have features, true labels, predictions, or none."""
+        """Take in a batch of rows; all batches have features, true labels, predictions, or none.
+
+        `truth` are positions of classes in the place of labels, -1 where they are not known.
+        """
         (n, k), start = sets.shape, int(self._sizes.sum())
         x = x if x is None or hasattr(x, "indptr") else np.asarray(x, np.float32)
         if x is not None and x.shape[0] != n:
@@ -241,17 +266,17 @@ class Inspection:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
-            wrong = has(sets.packed, truth)
-            first = (start + np.flatnonzero(wrong)).tolist()
+        if truth is not None and len(known := np.flatnonzero((truth >= 0) & (sets.sizes > 0))):
+            true = truth[known]
+            wrong = has(sets.packed[known], true)
+            first = (start + known[wrong]).tolist()
             self._wrong = [*(self._wrong or ()), *first][: _NAMED + 1]
-            self._mistakes += [np.bincount(one, minlength=k) for one in (truth[wrong], truth)]
+            self._mistakes += [np.bincount(one, minlength=k) for one in (true[wrong], true)]
             if k <= MANY:
-                good = np.flatnonzero(~wrong & (sets.sizes > 0))
-                self._truth += count_by_truth(sets[good], truth[good])
+                self._truth += count_by_truth(sets[known[~wrong]], true[~wrong])
         if predicted is not None:
-            says = np.flatnonzero(sets.sizes)
-            earned = Uniform().credit(sets[says]).of(predicted[says])
-            self._earned += earned.weight @ earned.value, earned.weight**2 @ earned.wrong
+            out = sets.sizes[has(sets.packed, predicted)]
+            self._predicted += [np.bincount(one, minlength=k) for one in (sets.sizes, out)]
         keys = self._rng.integers(1 << 32, size=n, dtype=np.uint32)
         self._some.add(keys, sets.packed)
         if x is not None:
@@ -270,12 +295,13 @@ class Inspection:
         if self._wrong is not None:
             found += _truth(self._truth, self._mistakes, self._wrong, file)
             found += _mistakes(self._mistakes, self.classes)
-        found += _predictions(self._earned)
+        found += _predictions(self._predicted)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
             _, once = np.unique(row_hashes(np.hstack([x, packed])), return_index=True)
             once.sort()  # copies of a row tell nothing more
-            found += _meaning(x[once], unpack(packed[once], len(self.classes)), self._sizes)
+            told = self._predicted if self._predicted.any() else None
+            found += _meaning(x[once], unpack(packed[once], len(self.classes)), self._sizes, told)
             found += _constant(seen, n, features)
             names = [features[place] for place in seen.columns] if features else []
             if names and (problem := Scaling.of(x).problem(names)):
@@ -532,7 +558,7 @@ def _truth(
 ) -> Iterator[Finding]:
     """Name the rows that rule out the truth; test the choice among the wrong classes."""
     many, n = mistakes.sum(1).astype(int).tolist()
-    numbers = {"rows": many, "rate": many / max(n, 1), "first": first[:_NAMED]}
+    numbers = {"rows": many, "rate": many / n, "first": first[:_NAMED], "labels": n}
     if not many:
         yield Finding("fine", "true class", "No row rules out its true class.", numbers)
     else:
@@ -580,18 +606,62 @@ def _single(sizes: NDArray[np.intp]) -> Iterator[Finding]:
         yield Finding("warning", "meaning", message)
 
 
-def _predictions(earned: Vector) -> Iterator[Finding]:
+def _predictions(counts: Matrix) -> Iterator[Finding]:
     """Ask whether predictions earn less than nothing, as even the worst do only by chance."""
-    if earned[1]:  # else nothing was predicted, or all sets are ordinary labels
+    k = counts.shape[1]
+    rows, out = counts[:, 1:]
+    scale = (k - 1) / np.arange(1, k)
+    weight = 1 / (0.5 * (scale - 1) + 0.25)
+    spread = float(weight**2 * (scale - 1) @ rows)  # if all are wrong
+    if spread:  # else nothing was predicted, or all sets are ordinary labels
         yield _tested(
             "predictions",
-            {"p": _below(earned[0] / sqrt(earned[1]))},
+            {"p": _below(float(weight @ (rows - scale * out)) / sqrt(spread))},
             "Predictions are ruled out no more often than sets chosen at random allow ({p}).",
             "Predictions are ruled out more often than if all of them were wrong ({p}).",
         )
 
 
-def _meaning(x: Rows, mask: Mask, sizes: NDArray[np.intp]) -> Iterator[Finding]:
+def by_size(counts: Matrix) -> tuple[float, float] | None:
+    """Test whether small and large sets rule out predictions alike, for their sizes: 6 above.
+
+    `counts`, ``[2, k]``, are of the sets of each size all, and those that rule the prediction out.
+    Of the latter each is of size s with a chance in proportion to s times the former, so the sum of
+    their sizes has a known distribution (few are ruled out; if many are, it is narrower). Returns
+    its p-value, two-sided, and how much larger the sum is than expected, as a share of it.
+    """
+    size = np.arange(counts.shape[1])
+    chance, many = counts[0] * size, int(counts[1].sum())
+    if many == 0 or np.count_nonzero(chance) < 2:
+        return None
+    chance /= chance.sum()
+    total, mean = int(counts[1] @ size), many * float(chance @ size)
+    if (length := many * (len(size) - 1) + 1) > _SUMS:
+        spread = many * float(chance @ size**2) - mean**2 / many
+        tail = _below(-abs(total - mean) / sqrt(spread))
+    else:
+        each = np.fft.irfft(np.fft.rfft(chance, length) ** many, length)
+        tail = float(min(each[: total + 1].sum(), each[total:].sum()))
+    return min(1.0, 2 * max(tail, 0.0)), total / mean - 1
+
+
+def _by_size(counts: Matrix) -> Iterator[Finding]:
+    if (found := by_size(counts)) is None:
+        return
+    many, few = ("Small", "large") if found[1] < 0 else ("Large", "small")
+    mistakes = "some sets are wrong, or " * (many == "Small")
+    yield _tested(
+        "predictions by size",
+        {"p": found[0], "excess": found[1]},
+        "Small and large sets rule out predictions alike, for their sizes ({p}).",
+        f"{many} sets rule out predictions too often beside {few} ones ({{p}}): {mistakes}rows "
+        f"that are hard have {many.lower()} sets.",
+    )
+
+
+def _meaning(
+    x: Rows, mask: Mask, sizes: NDArray[np.intp], predicted: Matrix | None
+) -> Iterator[Finding]:
     r"""Ask whether the features point to what is listed.
 
     Sets chosen at random among the wrong classes hold any class that a rule picks from x with
@@ -632,6 +702,10 @@ def _meaning(x: Rows, mask: Mask, sizes: NDArray[np.intp]) -> Iterator[Finding]:
     yield Finding(level, "meaning", message, numbers)
     if not sure and (found := avoidance(spared)) is not None:
         yield _plausible(found, len(sizes))
+    if not sure:
+        s = spared.sum(1)
+        every = (np.bincount(one, minlength=len(sizes)) for one in (s, s[spared[:, 0]]))
+        yield from _by_size(np.array([*every], float) if predicted is None else predicted)
 
 
 def _plausible(found: Avoidance, k: int) -> Finding:

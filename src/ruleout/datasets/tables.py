@@ -30,8 +30,8 @@ from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
 from ruleout.labels.errors import DataError, InputError, LabelError, brief, nearest
-from ruleout.labels.laws import Law, Seed, draw
-from ruleout.labels.origins import Evidence, evidence
+from ruleout.labels.laws import Law, Seed
+from ruleout.labels.origins import Evidence, Uniform, evidence, named_origin
 from ruleout.labels.row_files import COLUMN, names_in, reporting
 from ruleout.labels.sets import LabelSets, chunk_rows, chunks
 
@@ -109,25 +109,30 @@ class Table:
         """
         assert self.sets is not None  # what was ruled out was read
         if self.annotators is None and self.items is None:
-            truth, notes = self._truth(), self.notes
+            truth, notes = self.truth(), self.notes
             notes += () if truth is None or np.any(error) else self._denied(truth)
-            return replace(self, evidence=evidence(self.sets, error, truth=truth), notes=notes)
+            found = evidence(self.sets, error, truth=truth)
+            return replace(self, evidence=found, notes=(*notes, *_kinds(found)))
         first, about = self._places()
         who = np.zeros(len(self), np.intp)
         if self.annotators is not None:
             who = np.unique(self.annotators, return_inverse=True)[1]
-        said = evidence(self.sets, error, items=about, people=who, truth=self._truth(first))
-        note = f"{who.max() + 1:,} people gave {len(self):,} answers about {len(first):,} items"
+        said = evidence(self.sets, error, items=about, people=who, truth=self.truth(first))
+        names = ["all"] if self.annotators is None else np.unique(self.annotators).tolist()
+        many = f"{len(names):,} people" if len(names) > 1 else "One person"
+        note = f"{many} gave {len(self):,} answers about {len(first):,} items"
         if said.errors is not None:
-            own, mean = said.errors, said.errors[who].mean()
-            note += f"; by how far they agree, {mean:.1%} are wrong, of the best {own.min():.1%}"
-            note += f" and of the worst {own.max():.1%}."
+            own, mean = 100 * said.errors, 100 * said.errors[who].mean()
+            note += f"; by how far they agree, {mean:.1f} % are wrong"
+            for place, word in ((own.argmin(), ", of the best"), (own.argmax(), " and the worst")):
+                note += f"{word} ({brief(names[place])}) {own[place]:.1f} %" * (len(own) > 1)
+            note += "."
         else:
             rate = "the error rate is as given" if np.any(error) else "they count as never wrong"
             note += f", too few about the same to tell how many are wrong: {rate}."
         called = self.row_names if self.items is None else tuple(self.items.tolist())
         held = replace(self, row_names=called, annotators=None, items=None).part(first)
-        notes = (*self.notes, note)
+        notes = (*self.notes, note, *_kinds(said))
         return replace(held, evidence=said, sets=said.sets, raw=self, notes=notes)
 
     def part(self, rows: Any) -> Table:
@@ -139,7 +144,7 @@ class Table:
             held["row_names"] = tuple(np.array(self.row_names, object)[rows].tolist())
         return replace(self, **held)
 
-    def _truth(self, rows: Any = slice(None)) -> NDArray[np.intp] | None:
+    def truth(self, rows: Any = slice(None)) -> NDArray[np.intp] | None:
         """Return the position of each row's class where it is known, else -1."""
         if self.known is None or self.sets is None:
             return None
@@ -162,12 +167,22 @@ class Table:
         _, first, about = np.unique(names, return_index=True, return_inverse=True)
         order = np.argsort(first)
         first, about = first[order], np.argsort(order)[about]
-        for name in ("labels", "groups", "known"):
+        for name in ("labels", "groups", "known", "weight"):
             column = getattr(self, name)
             if column is not None and (bad := np.flatnonzero(column != column[first][about])).size:
-                problem = f"answers about one item have different {name}"
+                what = "weights" if name == "weight" else name
+                problem = f"answers about one item have different {what}"
                 raise DataError(problem, "give them the same", row=bad.tolist(), file=self.source)
         return first, about
+
+
+def _kinds(said: Evidence) -> tuple[str, ...]:
+    """Say how many rows have a true class, a set, and nothing, where true classes were read."""
+    if said.truth is None:
+        return ()
+    known, silent = said.truth >= 0, said.sets.sizes == 0
+    rest = f"{int((~known & ~silent).sum()):,} have a set, {int(silent.sum()):,} say nothing"
+    return (f"The true class of {int(known.sum()):,} rows is known, {rest}.",)
 
 
 def read_table(
@@ -329,7 +344,8 @@ def draw_table(
     out
         ``.csv``, ``.tsv``, ``.parquet``, ``.jsonl`` or ``.npz``.
     law, seed
-        As in :func:`ruleout.draw`.
+        As in :func:`ruleout.draw`; also a name of :func:`~ruleout.labels.origins.named_origin`,
+        with mistakes (``"released~0.1"``) or preferences (``"strong:released"``).
     keep_label
         Write the true labels, too.
     sets_only
@@ -464,7 +480,7 @@ class Request:
         kinds |= {self.answer: "answers"} | dict.fromkeys(self.voted, "votes")
         kinds |= dict.fromkeys(self.texts, "text")
         for name in self.taken:
-            if name in (self.features or ()):
+            if name in (self.wanted or ()):
                 what = kinds.get(name, "labels")
                 problem = f"column {name!r} holds {what} and is asked for as a feature"
                 raise DataError(problem, "take it out of the features")
@@ -655,7 +671,8 @@ class _Reader:
         from ruleout.labels.files import column_batches
 
         ask, fractional = self._ask, set(self._fractional)
-        x, coarse = to_matrix(columns.features.drop_columns(ask.numeric), fractional)
+        features = columns.features.drop_columns(ask.numeric)
+        x, coarse = to_matrix(features, fractional)
         known = self._classes or ask.classes is not None or columns.classes is not None
         if ask.named and not known and self._wide is not None:
             parts = column_batches(self._path, lambda _: [], ask.naming)
@@ -664,21 +681,8 @@ class _Reader:
         self._guesses = found.pop("notes")
         self._fractional, self._coarse = fractional, self._coarse | {*coarse}
         self._digest = self._digest or sha256_of(self._path)
-        own = [name for name in columns.features.column_names if name not in ask.numeric]
-        x = x if own else np.empty((columns.rows, 0), np.float32)
-        reading: dict[str, Any] = {"kind": "columns", "features": own}
-        if ask.texts:
-            x, words, reading["text"] = add_words(x, columns.cells, ask.texts, ask.words)
-            own = [*own, *words]
-        return Table(
-            x=x,
-            shape=(len(own),),
-            features=tuple(own),
-            **found,
-            source=self._path,
-            sha256=self._digest,
-            reading=reading,
-        )
+        held = with_words(x, features.column_names, columns.rows, columns.cells, ask)
+        return Table(**held, **found, source=self._path, sha256=self._digest)
 
     def _notes(self, features: tuple[str, ...]) -> Iterator[str]:
         """Say which rows were left out and why, what classes were taken, and what was lost."""
@@ -696,6 +700,18 @@ class _Reader:
                 f"The columns {shown(coarse)} hold whole numbers above 16,777,216, which lose "
                 "their last digits as float32. Ignore them if they are ids or dates."
             )
+
+
+def with_words(
+    x: NDArray[Any], names: list[str], rows: int, cells: Mapping[str, Any], ask: Request
+) -> dict[str, Any]:
+    """Return columns of numbers, and the words of text columns behind them, as a table has them."""
+    x = x if names else np.empty((rows, 0), np.float32)
+    reading: dict[str, Any] = {"kind": "columns", "features": names}
+    words = list[str]()
+    if ask.texts:
+        x, words, reading["text"] = add_words(x, cells, ask.texts, ask.words)
+    return {"x": x, "shape": (x.shape[1],), "features": (*names, *words), "reading": reading}
 
 
 def _joined(tables: list[Table]) -> Table:
@@ -736,10 +752,11 @@ def _left_out(many: int, why: str, rows: Sequence[int], path: Path) -> list[str]
     """Say how many rows were left out, why, and which; nothing where there were none."""
     if not many:
         return []
-    lines = row_files.lines_of(path, rows[: InputError.SHOWN]) if rows else []
+    rows = rows[: InputError.SHOWN]
+    lines = row_files.lines_of(path, rows) if rows else []
     places = [f"line {line}" for line in lines] or [f"row {row}" for row in rows]
-    where = f" ({', '.join(places[: InputError.SHOWN])}{', …' if many > len(places) else ''})"
-    return [f"{many:,} row(s) left out: {why}{where if places else ''}."]
+    where = f" ({', '.join(places)}{', …' if many > len(places) else ''})" if places else ""
+    return [f"{many:,} row(s) left out: {why}{where}."]
 
 
 def to_matrix(
@@ -978,16 +995,15 @@ def redraw(
 
     path, out, label = ask.separated(path.expanduser()), out.expanduser(), str(ask.label)
     suffix = out.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataError(f"unknown file type {suffix!r}", f"use {', '.join(SUFFIXES)}", file=out)
-    if out.exists() and path.exists() and out.samefile(path):
-        raise DataError("this file is to be read and written", "give another name", file=out)
+    row_files.check_out(out, SUFFIXES, path)
     if path.suffix.lower() in ARCHIVES or (suffix == ".npz" and not sets_only):
         table, columns = next(batches(path, replace(ask, featureless=sets_only))), None
     else:
         table, columns = _of_columns(path, ask, raw=suffix in (".csv", ".tsv"))
     table = replace(table, x=dense(table.x))
-    sets = draw(table.labels, table.classes or (), law, seed)
+    names = table.classes or ()
+    origin = named_origin(law, names) if isinstance(law, str) else Uniform(law)
+    sets = origin.draw(table.labels, names, seed)
     if sets_only:
         sets.write(out)
     elif suffix == ".npz":

@@ -1,7 +1,5 @@
 """Text columns as numbers: tf-idf of the words they hold, remembered as plain JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

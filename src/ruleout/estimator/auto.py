@@ -87,10 +87,12 @@ class Auto(NamedTuple):
         why = f"{said}; tried {', '.join(names)}, {done} by {criterion}"
         return Auto(grid, criterion, why, mixed, trial, epochs)
 
-    def choices(self, grid: Sequence[Mapping[str, Any]], scores: Any) -> list[Any]:
-        """Return what is trained in the end, of all that was tried: the best comes first."""
+    def choices(self, grid: Sequence[Mapping[str, Any]], scores: Any, chosen: int) -> list[Any]:
+        """Return what is trained in the end: what was chosen, or the best of each approach."""
+        if not self.mixed:
+            return [grid[chosen]]
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
         best: dict[str, Any] = {}
         for place in order.tolist():
             best.setdefault(grid[place]["approach"], grid[place])
-        return list(best.values()) if self.mixed else [grid[order[0]]]
+        return list(best.values())

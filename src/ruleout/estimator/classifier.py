@@ -12,7 +12,7 @@ from itertools import product
 from math import log, prod
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from ruleout.datasets.tables import Scaling
+from ruleout.datasets.tables import Scaling, row_hashes
 from ruleout.estimator import inputs
 from ruleout.estimator.auto import Auto
 from ruleout.estimator.scorers import unbiased_accuracy
@@ -31,7 +31,7 @@ from ruleout.labels.origins import Evidence
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
-from ruleout.selection import Search, folds, pool, search
+from ruleout.selection import Rule, Search, folds, pool, search
 from ruleout.selection.origin_search import find_origin
 from ruleout.training import Callback, GridFit, State, Trial, configurations, fingerprint
 from ruleout.training.device import find_device
@@ -133,7 +133,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         A name of :func:`ruleout.approaches`, or what :func:`ruleout.approach` returns. Or
         ``"auto"``: a few approaches, with settings that suit them, are tried and chosen from as a
         grid is, by a criterion that holds for these sets; :attr:`auto_` says why. `grid`,
-        `criterion`, `learning_rate`, `weight_decay` and `batch_size` are then its own.
+        `criterion`, `rule`, `learning_rate`, `weight_decay` and `batch_size` are then its own.
     approach_options
         Options of its loss, such as ``{"q": 0.5}`` of GCE.
     model
@@ -164,7 +164,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         ``"accuracy"``, ``"consistency"``, ``"risk"``, or what
         :func:`ruleout.criterion` returns.
     rule
-        ``"best"`` or ``"one-standard-error"``; see :func:`ruleout.selection.choose`.
+        ``"best"``; ``"likeliest"``: of all configurations that accuracy cannot tell from the best,
+        the one that foretells best what was said about rows held out; or ``"one-standard-error"``:
+        see :func:`ruleout.selection.search`. None: the likeliest where the true class of some rows
+        is known, else the best.
     validation_fraction
         The share of rows held out to choose on; they count alike whatever their weight. None: up
         to 5,000 rows (1,000 if the model is not linear) every row once, in five folds; else a
@@ -254,7 +257,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         optimizer: str = "adam",
         grid: Any = None,
         criterion: Any = "accuracy",
-        rule: str = "best",
+        rule: str | None = None,
         validation_fraction: float | None = None,
         early_stopping: bool = False,
         patience: int = 10,
@@ -346,20 +349,22 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options = self._engine_options(X, data)
         options["epochs"] = self._epochs(len(data.trial.sets))
         seed = _seed(self.random_state)
-        choosing = self._choosing(len(data.trial.sets))
+        said = data.trial.evidence
+        heard = int(inputs.says(said or data.trial.sets).sum())
+        choosing = self._choosing(heard, said is not None and said.truth is not None)
         auto = None
         if self._auto:
             if self.grid is not None and not self._small_grid:
                 raise InputError("approach='auto' chooses its own settings", "leave grid out")
             told = {n: value for n, value in options.items() if n not in ("approach", "epochs")}
-            find = partial(find_origin, data.x, data.trial, seed=seed, **told)
+            find = partial(find_origin, data.x, data.trial, worse=1.0, seed=seed, **told)
             auto = Auto.of(data.x, data.trial, self.model, self._model_options(), find)
             data = data._replace(trial=auto.trial)
             if self.epochs is None and auto.epochs is not None:
                 options["epochs"] = auto.epochs
         options |= {"grid": self._grid() if auto is None else auto.grid, "seed": seed}
         if auto is not None and choosing:
-            choosing["criterion"] = auto.criterion
+            choosing |= {"criterion": auto.criterion, "rule": "best"}  # as it was evaluated
         if choosing:
             trial = replace(data.trial, groups=together(data.x, data.trial.groups))
             data, said, judge = data._replace(trial=trial), trial.evidence, choosing["criterion"]
@@ -383,7 +388,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             options |= {"grid": [found.configuration], "epochs": found.epochs}
             options["progress"] = _stage(tell, "training the choice on all rows")
         if found is not None and auto is not None:
-            options["grid"] = auto.choices(found.grid.configurations, found.estimates[0])
+            tried = found.grid.configurations, found.estimates[0]
+            options["grid"] = auto.choices(*tried, int(found.chosen[0]))
         usual = 1 if auto is None else 3 if auto.mixed else 5
         count = _whole("members", usual if self.members is None else self.members)
         seeds = np.random.SeedSequence(seed).generate_state(count).tolist()
@@ -394,6 +400,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         known = fingerprint(data.x, [data.trial.sets])  # once, however many members learned it
         self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state), known)
+        taught = X if data.rows is None else _safe_indexing(X, data.rows)
+        self.record_["rows"] = f"{self.sum_rows(taught):016x}"
         if found is not None and choosing:
             self._keep_search(found)
             way = "share" if choosing["folds"] is None else "folds"
@@ -526,7 +534,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             sets, names = inputs.target(y, self.classes if named is None else named, whole=not part)
         codes = None if groups is None else group_numbers(groups, x.shape[0])
         trial = Trial(sets, rate=rate, groups=codes, evidence=known)
-        data = inputs.TrainingData(x, trial, names).weighted(weight, self.class_weight)
+        data = inputs.TrainingData(x, trial, names)
+        data = data.weighted(weight, self.class_weight, self.learns_unlabelled)
         if not isinstance(self.scale, bool) and self.scale != "range":
             raise InputError(f"scale is {brief(self.scale)}", 'say True, False or "range"')
         own = self.module_ if part and not reset else None
@@ -563,13 +572,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             what = f"an nn.Module, {type(self.model).__name__}" if made else brief(self.model)
             say = "give a function that makes it: (shape, classes) → nn.Module"
             raise InputError(f"model is {what}", f"name one of {', '.join(MODELS)}, or {say}")
-        if not isinstance(self.approach, str | Approach):
-            say = "name one of ro.approaches(), or give an Approach"
-            raise InputError(f"approach is {brief(self.approach)}", say)
         images = isinstance(X, np.ndarray) and X.ndim > 2
         shape = () if self.shape is None else tuple(self.shape)
         options = {
-            "approach": find_approach("log" if self._auto else self.approach),
+            "approach": self._method,
             "model": self.model,
             "batch_size": _whole("batch_size", self.batch_size),
             "optimizer": check_optimizer(self.optimizer),
@@ -614,6 +620,20 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     @property
     def _auto(self) -> bool:
         return isinstance(self.approach, str) and self.approach == "auto"
+
+    @property
+    def _method(self) -> Approach:
+        """The approach as an object; until ``"auto"`` has chosen, LOG."""
+        if not isinstance(self.approach, str | Approach):
+            say = "name one of ro.approaches(), or give an Approach"
+            raise InputError(f"approach is {brief(self.approach)}", say)
+        return find_approach("log" if self._auto else self.approach)
+
+    @property
+    def learns_unlabelled(self) -> bool:
+        """Whether the approach learns from rows about which nothing is known; else they go."""
+        memory = self._method.memory
+        return memory is not None and memory.unlabelled
 
     @property
     def _small_grid(self) -> bool:
@@ -663,11 +683,15 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             return configurations([{**base, **one} for one in grid])
         raise InputError(f"grid is {brief(grid)}", "name one, or give a dictionary of lists")
 
-    def _choosing(self, n: int) -> dict[str, Any] | None:
-        """Return how rows held out choose, or None where there is nothing to choose."""
+    def _choosing(self, n: int, known: bool = False) -> dict[str, Any] | None:
+        """Return how rows held out choose, or None where there is nothing to choose.
+
+        `n` rows say something; of some the true class may be `known`.
+        """
         if self.grid is None and not self.early_stopping and not self._auto:
             return None
         share, rule = self.validation_fraction, self.rule
+        rule = ("likeliest" if known else "best") if rule is None else rule
         many = _MANY if self.model == "linear" else _MANY_DEAR
         parts = _FOLDS if share is None and n <= many else None
         if share is None:
@@ -675,8 +699,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if not isinstance(share, (int, float)) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)
-        if rule not in ("best", "one-standard-error"):
-            raise InputError(f"unknown rule {brief(rule)}", "say 'best' or 'one-standard-error'")
+        if rule not in get_args(Rule):
+            raise InputError(f"unknown rule {brief(rule)}", f"say {', '.join(get_args(Rule))}")
         patience = _whole("patience", self.patience) if self.early_stopping else None
         choosing = {"criterion": self.criterion, "share": float(share), "rule": rule}
         return choosing | {"folds": parts, "patience": patience}
@@ -777,10 +801,14 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         before = before.gather(-1, places.unsqueeze(-1)).squeeze(-1)
         return Resolved(np.asarray(self.classes_[places.numpy()]), best.numpy(), before.numpy())
 
-    def trained_on(self, X: Any, y: Any) -> bool:
-        """Tell whether X and y are, to the bit, what :meth:`fit` was given without weights."""
-        check_is_fitted(self, "module_")
-        return self._trained_by(self._training_data(X, y, None, reset=False, part=True))
+    def sum_rows(self, X: Any) -> int:
+        """Return a number of 64 bits that tells which rows these are, in whatever order.
+
+        Those of parts add up, modulo 2⁶⁴. That of the rows of :meth:`fit` is ``record_["rows"]``,
+        in hexadecimal digits.
+        """
+        x = self._checked(gather(X, "X")[0], reset=False)
+        return int(row_hashes(x).sum(dtype=np.uint64))
 
     def _trained_by(self, data: inputs.TrainingData) -> bool:
         return fingerprint(data.x, [data.trial.sets]) == str(self.record_["data"])

@@ -32,28 +32,32 @@ class TrainingData(NamedTuple):
     rows: NDArray[np.intp] | None = None  # those of X that teach; None: all
     scaling: Scaling | None = None  # that x has gone through
 
-    def weighted(self, sample_weight: Any, class_weight: Any) -> TrainingData:
+    def weighted(
+        self, sample_weight: Any, class_weight: Any, unlabelled: bool = False
+    ) -> TrainingData:
         """Weigh rows; leave out those that weigh nothing, and those about which nothing is known.
 
-        Credit that true labels corrected has its mean over all rows: of those left it is as much.
+        With `unlabelled` the latter stay.
         """
         sets, rate, weight = self.trial.sets, self.trial.rate, None
         said = self.trial.evidence
-        keep = told = says(sets if said is None else said)
+        told = says(sets if said is None else said)
+        keep = told | unlabelled
         if sample_weight is not None:
             weight = _checked_weights(sample_weight, len(sets))
         if class_weight is not None:
             weight = weigh_rows(sets, self.classes.tolist(), class_weight, weight, rate)
         if weight is not None:
-            keep = told & (weight > 0)
+            keep = keep & (weight > 0)
         trial = replace(self.trial, weight=weight)
         if keep.all():
             return self._replace(trial=trial)
-        if not keep.any():
-            raise InputError("every row with an answer weighs zero", "give some row a weight")
-        if said is not None and said.corrected:
-            credit = said.credit._replace(value=said.credit.value * told.mean())
-            trial = replace(trial, evidence=replace(said, credit=credit))
+        if not (keep & told).any():
+            problem, remedy = "every row with an answer weighs zero", "give some row a weight"
+            if said is not None and not told.any():
+                problem = "by the error rates every answer is a guess: none tells classes apart"
+                remedy = "see whether gold questions and error rates are right, and ask again"
+            raise InputError(problem, remedy)
         rows = np.flatnonzero(keep)
         return TrainingData(self.x[rows], replace(trial.part(rows), rows=None), self.classes, rows)
 

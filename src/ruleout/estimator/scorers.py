@@ -96,13 +96,20 @@ class SetScores:
         self._earned: Counter[tuple[float, ...]] = Counter()  # value and its two variances
         self._stayed: Counter[bool] = Counter()
         self._judged: Interval | None = None
+        self._grouped = False
 
-    def add(self, probabilities: Array, sets: Any, rate: Array | None = None) -> SetScores:
-        """Take in ``[n, k]`` with sets, or answers with rates, or evidence: all rows at once."""
+    def add(
+        self, probabilities: Array, sets: Any, rate: Array | None = None, groups: Any = None
+    ) -> SetScores:
+        """Take in ``[n, k]`` with sets, or answers with rates.
+
+        Evidence, and rows that belong to `groups`, ``[n]``, all at once.
+        """
         predicted = probabilities.argmax(1)
         said = sets if isinstance(sets, Evidence) else Trial(sets, rate=rate).said
-        if said is sets:
-            self._judged = said.judge(predicted) or Interval(np.nan, 0.0, 1.0)
+        if said is sets or groups is not None:
+            self._judged = said.judge(predicted, groups=groups) or Interval(np.nan, 0.0, 1.0)
+            self._grouped = groups is not None
         says = np.flatnonzero(said.sets.sizes)
         rows = np.stack(said.credit.of(predicted))[:, says]
         keys, times = np.unique(rows, axis=1, return_counts=True)
@@ -124,10 +131,16 @@ class SetScores:
         keys, times = zip(*sorted(self._earned.items()), strict=True)
         credit, count = Credit(*np.array(keys).T), np.array(times)
         found = (self._judged or judge(credit, count)).proper
+        if self._grouped:
+            return _spread_over(found)
         weight = credit.weight
         off = weight @ (count * weight * np.square(credit.value - found.estimate))
         error = np.sqrt(off * n / (n - 1)) / (count @ weight) if n > 1 else np.inf
         return Share(found.estimate, float(error), found.low, found.high)
+
+
+def _spread_over(found: Interval) -> Share:
+    return Share(found.estimate, (found.high - found.low) / 3.92, found.low, found.high)
 
 
 def _share(hits: int, n: int) -> Share:
@@ -147,11 +160,16 @@ class LabelScores:
     def __init__(self) -> None:
         self._counts: Any = 0  # [3, k]: how often each class is right, true, and predicted
         self._gaps = np.zeros(15)  # of each bin: hits less confidence
+        self._judged: Interval | None = None
 
-    def add(self, probabilities: Array, codes: NDArray[np.intp]) -> LabelScores:
-        """Take in ``[n, k]`` with the positions of the true labels."""
+    def add(self, probabilities: Array, codes: NDArray[np.intp], groups: Any = None) -> LabelScores:
+        """Take in ``[n, k]`` with the positions of the true labels; with `groups` all rows."""
         k, predicted = probabilities.shape[1], probabilities.argmax(1)
         hits = predicted == codes
+        if groups is not None:
+            sure = np.zeros(len(hits))
+            found = judge(Credit(hits.astype(float), sure, sure), groups=groups)
+            self._judged = found._replace(estimate=float(hits.mean()))  # to the last bit
         parts = (codes[hits], codes, predicted)
         self._counts = self._counts + np.array([np.bincount(part, minlength=k) for part in parts])
         confidence, most = probabilities.max(1), len(self._gaps)
@@ -174,7 +192,7 @@ class LabelScores:
             }
         return {
             "rows": n,
-            "accuracy": _share(right, n),
+            "accuracy": _spread_over(self._judged) if self._judged else _share(right, n),
             "calibration_error": float(np.abs(self._gaps).sum() / n),
             "classes": {"rows": rows, **table},
         }

@@ -8,6 +8,7 @@ Parquet files.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -27,11 +28,6 @@ from ruleout.experiments.specs import Spec
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import InputError
 from ruleout.labels.journal import PATIENCE, keep_a_journal
-
-try:
-    import fcntl
-except ImportError:  # Windows: one driver at a time
-    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -151,6 +147,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     path: Path | str  #: the file, or the address without its password
     _database: Any
+    _failure: type[Exception] = sqlite3.OperationalError
+    _suspect = "the disk and the permissions"
 
     def __new__(cls, path: str | Path, **_: bool) -> Ledger:
         """Return one that speaks to PostgreSQL where `path` is an address."""
@@ -217,9 +215,9 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         The claim is a lock on a file, which the kernel lets go when its process ends, however.
         """
-        handle = None if fcntl is None else _locked(self._claims / spec.key)
-        if fcntl is None or handle is None:
-            yield fcntl is None
+        handle = _locked(self._claims / spec.key)
+        if handle is None:
+            yield False
             return
         try:
             yield True
@@ -232,7 +230,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     def claimed(self) -> set[str]:
         """Return the keys of the tasks that are being worked on just now, by any process."""
         try:
-            names = [] if fcntl is None else os.listdir(self._claims)
+            names = os.listdir(self._claims)
         except FileNotFoundError:  # the folder goes with the last claim
             return set()
         return {name for name in names if not _free(self._claims / name)}
@@ -348,12 +346,12 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say in a sentence what the database says of a full disk, a lock or a read-only file."""
+        """Say in a sentence what the database says, such as of a full disk or a lost server."""
         try:
             yield
-        except sqlite3.OperationalError as error:
-            problem = f"the ledger cannot be used ({error})"
-            say = "check the disk and the permissions, then run the same command again"
+        except self._failure as error:
+            problem = f"the ledger cannot be used ({' '.join(str(error).split())})"
+            say = f"check {self._suspect}, then run the same command again"
             raise InputError(problem, say, file=self.path) from None
 
     def _rows(self, query: str, *values: Any) -> list[Any]:

@@ -64,7 +64,9 @@ def run(
     trials = data.trials
     if not protocol(spec.protocol).refit:
         trials = [set_aside(trial, spec.share)[0] for trial in trials]
-    last = options | {"watch": {"test": data.test, "train": data.train}, "moments": False}
+    often = {"every": max(1, spec.epochs // _POINTS), "tail": spec.average}
+    watch = {"test": data.test, "train": data.train}
+    last = options | often | {"watch": watch, "moments": False}
     if not spec.searching:
         final = stages.train("refit", fit_grid, data.x, trials, grid=spec.values, **last)
         chosen, none = np.zeros(spec.trials, np.intp), np.empty((0, 1))
@@ -80,6 +82,9 @@ def run(
     chosen = np.resize(found.chosen, spec.trials)  # trials that did not search take the same
     final = stages.train("refit", refit_chosen, data.x, trials, chosen, found.grid, **last)
     return _record(spec, found, chosen, final, stages.seconds)
+
+
+_POINTS = 50  # of a learning curve: measuring a module on all rows takes a third of an epoch
 
 
 @dataclass
@@ -113,7 +118,8 @@ class _Stages:
 def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) -> Search:
     """Search in rounds of fewer and fewer configurations, the best, for more and more epochs.
 
-    Each round trains anew. Of a round that is over only its estimates are kept.
+    Each round trains anew, and is judged by its last third, at most as many epochs as whole runs
+    are. Of a round that is over only its estimates are kept.
     """
     left, rounds = configurations(how.pop("grid")), list[dict[str, Any]]()
     epochs, average = how.pop("epochs"), how.pop("average")
@@ -124,7 +130,8 @@ def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) 
     for part in HALVING[len(rounds) :]:
         some = -(-epochs // part)
         folder = None if checkpoint is None else checkpoint / f"round-{len(rounds)}"
-        told = how | {"epochs": some, "every": some, "average": min(average, some)}
+        last = min(average, -(-some // 3))
+        told = how | {"epochs": some, "every": some, "average": last, "tail": last}
         found = search(x, trials, grid=left, checkpoint=folder, **told)
         if part == HALVING[-1]:
             break
@@ -456,13 +463,13 @@ def count_models(spec: Spec) -> int:
     >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
     41
     >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
-    13
+    3
     """
     if spec.approach == "auto":
         return _OF_AUTO * spec.trials
     grid = len(configurations(spec.values))
     if spec.grid == "halving":
-        grid = len(HALVING) * grid // HALVING[0]
+        grid = -(-len(HALVING) * grid // HALVING[0])
     return spec.searching * grid + spec.trials
 
 

@@ -35,6 +35,8 @@ _HELD = """SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE lock
 class SharedLedger(Ledger):
     """What `Ledger` returns for an address of PostgreSQL."""
 
+    _failure, _suspect = psycopg.Error, "the address and your rights there"
+
     def __init__(self, path: str | Path, *, make: bool = True) -> None:
         try:
             self._address: dict[str, Any] = conninfo_to_dict(str(path).replace("+psycopg", "", 1))
@@ -122,15 +124,6 @@ class SharedLedger(Ledger):
 
     def _many(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         self._database.cursor().executemany(query.replace("?", "%s"), rows)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            problem = f"the ledger cannot be used ({' '.join(str(error).split())})"
-            say = "check the address and your rights there, then run the same command again"
-            raise InputError(problem, say, file=self.path) from None
 
 
 def _number(key: str) -> int:

@@ -13,9 +13,17 @@ from ruleout.labels.laws import (
     size_law,
     wrong_class_rate,
 )
-from ruleout.labels.origins import Evidence, Flips, Transition, Uniform, evidence, learn_origin
+from ruleout.labels.origins import (
+    Evidence,
+    Flips,
+    PerRow,
+    Transition,
+    Uniform,
+    evidence,
+    learn_origin,
+)
 from ruleout.labels.sets import LabelSets
 
 __all__ = ["ClassName", "Classes", "LabelError", "LabelSets", "Law", "Seed"]
-__all__ += ["Evidence", "Flips", "Transition", "Uniform", "evidence", "learn_origin"]
+__all__ += ["Evidence", "Flips", "PerRow", "Transition", "Uniform", "evidence", "learn_origin"]
 __all__ += ["Answers", "answer", "draw", "kept_law", "propose", "size_law", "wrong_class_rate"]

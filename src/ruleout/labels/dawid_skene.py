@@ -10,8 +10,6 @@ the mean of all come on top. With only two, which suit gold questions, the rates
 further from the truth than that mean is where items have two or three answers.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -70,7 +70,7 @@ def read(file: Path, classes: Classes | None, column: str, unlabelled: bool) -> 
 
 def write(sets: LabelSets, path: str | Path) -> None:
     file = Path(os.path.realpath(path))  # of what a link leads to
-    row_files.check_suffix(file, (*SUFFIXES, ".npz"))
+    row_files.check_out(file, (*SUFFIXES, ".npz"))
     if file.suffix.lower() == ".npz":
         with atomic_write(file) as out:
             np.savez(out, **npz_arrays(sets))  # type: ignore[arg-type]  # arrays by name
@@ -172,7 +172,7 @@ class NpzArchive:
         with self.file.open(info) as stream:
             version = npy.read_magic(stream)
             header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-            shape, fortran, dtype = header(stream)
+            shape, _, dtype = header(stream)
             if dtype.hasobject:
                 problem = f"array {name!r} holds Python objects"
                 raise LabelError(problem, "save plain numbers or text")
@@ -180,14 +180,10 @@ class NpzArchive:
             packed = min(info.compress_size, os.fstat(self.file.fp.fileno()).st_size)  # type: ignore[union-attr]  # open
             if size != info.file_size - stream.tell() or size > packed * RATIO:
                 raise LabelError(f"array {name!r} is not of the size it claims", "write it again")
-            data, done = np.empty(size, np.uint8), 0
-            while piece := stream.read(_BLOCK):
-                data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
-                done += len(piece)
-        if done != size:
-            raise EOFError
+        with self.file.open(info) as stream:
+            data: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
         data.flags.writeable = False  # then LabelSets need no copy of their own
-        return data.view(dtype).reshape(shape, order="F" if fortran else "C")
+        return data
 
 
 def archived_sets(
@@ -435,7 +431,7 @@ def _read_jsonl(file: Path, choose: Choose, labels: Sequence[str], skip: bool) -
         if len(parts) > _KEYS:
             raise LabelError(f"the lines have over {_KEYS:,} different keys", "use the same keys")
         for key, values in zip(parts, _transposed(block, list(parts)), strict=True):
-            parts[key].append(pa.nulls(len(block)) if key in cells else _array(values))
+            parts[key].append(pa.nulls(len(block)) if key in cells else as_column(values))
             if key in cells:
                 cells[key].extend([None] * (rows - len(cells[key])))
                 cells[key].extend(values)
@@ -452,7 +448,7 @@ def _transposed(block: list[dict[str, Any]], keys: list[str]) -> Iterable[Sequen
     return ([value.get(key) for value in block] for key in keys)
 
 
-def _array(values: Sequence[Any]) -> pa.Array:
+def as_column(values: Sequence[Any]) -> pa.Array:
     """Build a column; mixed kinds become numbers where all are, else text."""
     try:
         return pa.array(values)
@@ -480,7 +476,7 @@ def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
         kind = pa.float64()
     else:
         values = [value for part in parts for value in part.to_pylist()]
-        return pa.chunked_array([_array(values)])
+        return pa.chunked_array([as_column(values)])
     return pa.chunked_array([part.cast(kind, safe=False) for part in parts], kind)
 
 
@@ -596,9 +592,7 @@ def write_columns(
 ) -> None:
     """Write by suffix, whole or not at all; in CSV and TSV, `cell` says how values are written."""
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        remedy = f"use one of {', '.join(SUFFIXES)}"
-        raise LabelError(f"unknown file type {path.suffix!r}", remedy, file=path)
+    row_files.check_out(path, SUFFIXES)
     listed = None if classes is None else json.dumps(list(classes))
     with atomic_write(path) as out:
         if suffix == ".parquet":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ruleout.labels.classes import Classes, ClassName, class_names, encode, to_array
 from ruleout.labels.errors import LabelError, brief, nearest
-from ruleout.labels.sets import LabelSets, complement, count, has, pack
+from ruleout.labels.sets import LabelSets, chunks, complement, count, has, pack
 
 Law: TypeAlias = str | int | Sequence[float] | NDArray[Any]
 Seed: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
@@ -137,8 +137,10 @@ def draw(
     Parameters
     ----------
     transition
-        ``[k, k]``: whoever rules out has preferences, row y for the true class y. Classes are drawn
-        one after another, with chances as they stand there. Or ``[n, k]``, of each row its own.
+        ``[k, k]``: whoever rules out has preferences, row y for the true class y. Of all sets of a
+        size, one has a chance in proportion to the product of what stands there for its classes.
+        Or ``[n, k]``, of each row its own; or an origin, such as :class:`~ruleout.labels.Flips`,
+        which has a law of its own.
     noise
         How often a set is wrong: the true class is in it in the place of another. One number, or
         one for each class, ``[k]``, or for each row, ``[n]``.
@@ -155,23 +157,25 @@ def draw(
     true = encode(y, names, "y")
     if transition is None:
         sets = _drawn(len(true), names, law, random, without=true)
+    elif hasattr(transition, "draw"):
+        sets = transition.draw(y, names, random)
     else:
-        sets = _preferred(_chances(transition, true, len(names)), names, law, random)
+        sets = preferred(*_chances(transition, true, len(names)), names, law, random)
     if not np.any(noise):
         return sets
     wrong = random.random(len(true)) < _noise(noise, true, len(names))
     return _mistaken(sets, true, np.flatnonzero(wrong), random)
 
 
-def _chances(transition: Any, true: NDArray[np.intp], k: int) -> Vector:
-    """Return of each row how likely each class is to be ruled out first, up to a factor."""
+def _chances(transition: Any, true: NDArray[np.intp], k: int) -> tuple[Vector, NDArray[np.intp]]:
+    """Return chances, ``[m, k]``, and which of them are those of each row, ``[n]``."""
     found = to_array(transition, "transition").astype(float)
-    if found.shape == (k, k):
-        found = found[true]
-    if found.shape != (len(true), k) or not (np.isfinite(found) & (found >= 0)).all():
+    own = true if found.shape == (k, k) else np.arange(len(true))
+    fits = found.shape in ((k, k), (len(true), k))
+    if not fits or not (np.isfinite(found) & (found >= 0)).all():
         problem = f"transition has shape {found.shape}, or a chance below zero"
         raise LabelError(problem, f"give {k} rows of {k} chances, or one row for each label")
-    return found
+    return found / np.maximum(found.sum(1, keepdims=True), 1e-300), own
 
 
 def _noise(noise: Any, true: NDArray[np.intp], k: int) -> Vector:
@@ -182,20 +186,38 @@ def _noise(noise: Any, true: NDArray[np.intp], k: int) -> Vector:
     return np.asarray(rate[true] if rate.shape == (k,) else rate)
 
 
-def _preferred(
-    chance: Vector, names: tuple[ClassName, ...], law: Law, random: np.random.Generator
+def preferred(
+    chance: Vector,
+    own: NDArray[np.intp],
+    names: tuple[ClassName, ...],
+    law: Law,
+    random: np.random.Generator,
 ) -> LabelSets:
-    """Draw classes one after another by their chances: the s that come first in a race."""
-    n, k = chance.shape
-    sizes = random.choice(np.arange(1, k), size=n, p=size_law(law, k))
-    if ((chance > 0).sum(1) < sizes).any():
-        row = int(np.argmax((chance > 0).sum(1) < sizes))
-        problem = f"{int(sizes[row])} classes are to be ruled out, but fewer have a chance"
-        raise LabelError(problem, "give more classes a chance, or a law of smaller sets", row=row)
-    with np.errstate(divide="ignore"):
-        arrival = random.exponential(size=(n, k)) / chance  # never: infinity
-    place = arrival.argsort(1).argsort(1)
-    return LabelSets(place < sizes[:, None], names)
+    """Draw sets in proportion to the product of chances: class after class, in or out.
+
+    `chance` is ``[m, k]``, its rows sum to 1; `own`, ``[n]``, says which of them is that of a row.
+    """
+    k, n = len(names), len(own)
+    wanted = random.choice(np.arange(1, k), size=n, p=size_law(law, k))
+    few = (chance > 0).sum(1)[own] < wanted
+    if few.any():
+        problem = f"{wanted[np.argmax(few)]} classes are to be ruled out, but fewer have a chance"
+        remedy = "give more classes a chance, or a law of smaller sets"
+        raise LabelError(problem, remedy, row=int(np.argmax(few)))
+    luck, out = random.random((k, n)), np.zeros((n, k), np.bool_)
+    for piece in chunks(n, (k + 1) ** 2):
+        kinds, row = np.unique(own[piece], return_inverse=True)
+        each, left = k * chance[kinds], wanted[piece]
+        rest = np.zeros((k + 1, len(kinds), k + 1))  # over sets of the classes from c on, by size
+        rest[k, :, 0] = 1
+        for c in range(k - 1, -1, -1):
+            rest[c] = rest[c + 1]
+            rest[c, :, 1:] += each[:, c, None] * rest[c + 1, :, :-1]
+        for c in range(k):
+            taken = each[row, c] * rest[c + 1, row, left - 1]
+            out[piece, c] = (luck[c, piece] * rest[c, row, left] < taken) & (left > 0)
+            left = left - out[piece, c]
+    return LabelSets(out, names)
 
 
 def _mistaken(

@@ -1,12 +1,13 @@
 r"""How sets came about: one small object that drawing, losses, criteria and checks read.
 
-An origin says how likely each set of ruled-out classes is when y is true. Three kinds are known:
+An origin says how likely each set of ruled-out classes is when y is true. Four kinds are known:
 
 - :class:`Uniform`: a size by a law, then every set of that size without y is equally likely. With
   probability `error` the row is wrong: every set of that size that holds y is equally likely.
 - :class:`Transition`: one class c is ruled out, with probability :math:`Q_{yc}`; a larger set is,
   given its size, as likely as the product of these says.
 - :class:`Flips`: every class c is ruled out on its own account, with probability :math:`R_{yc}`.
+- :class:`PerRow`: each row has an origin of its own, as where people avoid what looks plausible.
 
 From it follow the likelihood of a set for every class, :math:`P(\bar Y \mid y)`, and the credit of
 a prediction: a number whose mean is 1 where the prediction is right and 0 where it is wrong.
@@ -14,7 +15,8 @@ a prediction: a number whose mean is 1 where the prediction is right and 0 where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 from ruleout.labels.classes import Classes, class_names, encode, find_name, to_array
 from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import LabelError, brief
-from ruleout.labels.laws import Law, Seed, draw, size_law
+from ruleout.labels.laws import Law, Seed, draw, preferred, size_law
 from ruleout.labels.sets import LabelSets
 
 Array: TypeAlias = NDArray[np.float64]
@@ -301,21 +303,7 @@ class Transition(_Matrix):
         """Draw a size for each true label, then a set: class after class, in or out."""
         names, random = class_names(classes), np.random.default_rng(seed)
         self._check(len(names))
-        k, codes = len(names), encode(y, names, "y")
-        wanted = random.choice(np.arange(1, k), size=len(codes), p=size_law(self.law, k))
-        later = [np.where(np.arange(k) >= c, self.rates, 0) for c in range(k + 1)]
-        rest = np.stack([_sums_over_sets(one)[0] for one in later], 1)
-        if (rest[codes, 0, wanted] <= 0).any():
-            row = int(np.argmax(rest[codes, 0, wanted] <= 0))
-            problem = f"{wanted[row]} classes are to be ruled out, but fewer have a chance"
-            raise LabelError(problem, "give more classes a chance, or a law of smaller sets")
-        out = np.zeros((len(codes), k), np.bool_)
-        for c in range(k):
-            taken = self.rates[codes, c] * k * rest[codes, c + 1, wanted - 1]
-            inside = random.random(len(codes)) * rest[codes, c, wanted] < taken
-            out[:, c] = inside & (wanted > 0)
-            wanted = wanted - out[:, c]
-        return LabelSets(out, names)
+        return preferred(self.rates, encode(y, names, "y"), names, self.law, random)
 
     def log_likelihood(self, sets: LabelSets) -> Array:
         """Return the log of the product of chances, over that of all sets of the size."""
@@ -342,6 +330,62 @@ class Transition(_Matrix):
             return np.asarray(second / all_of[:, None] - (first / all_of[:, None]) ** 2)
 
         return mean[..., s] / some[:, None, s], spread
+
+
+class PerRow:
+    """Each row has an origin of its own: how sets come about depends on the instance.
+
+    Examples
+    --------
+    >>> shy = PerRow.of_weights([[1, 1, 0.1], [1, 1, 1]])  # the last class looks plausible at first
+    >>> evidence(LabelSets([[0, 1, 0], [0, 1, 0]], 3), origin=shy).likelihood.round(2)
+    array([[ 0. , -inf, -0.6],
+           [ 0. , -inf,  0. ]])
+    """
+
+    def __init__(self, origins: Sequence[Origin]) -> None:
+        self.origins = tuple(origins)
+
+    @staticmethod
+    def of_weights(weights: Any, law: Law = 1) -> PerRow:
+        """Make it of how readily each class is ruled out where it is wrong, ``[n, k]``.
+
+        Of the sets of a size without the true class, one has a chance in proportion to the product
+        of its weights: :class:`Transition` with rows that differ only by the true class.
+        """
+        told = to_array(weights, "weights").astype(float)
+        if told.ndim != 2 or not (np.isfinite(told) & (told > 0)).all():
+            raise LabelError(f"weights are {brief(weights)}", "give numbers above 0, [n, k]")
+        wrong = 1 - np.eye(told.shape[1])
+        return PerRow([Transition(own * wrong / (wrong @ own)[:, None], law) for own in told])
+
+    def _each(self, n: int) -> Iterator[tuple[int, Origin]]:
+        if n != len(self.origins):
+            raise LabelError(f"origins of {len(self.origins)} rows, sets of {n}", "give one each")
+        return enumerate(self.origins)
+
+    def draw(self, y: Any, classes: Classes, seed: Seed = 0) -> LabelSets:
+        """Draw a set for each true label, by the origin of its row."""
+        names, random = class_names(classes), np.random.default_rng(seed)
+        codes = encode(y, names, "y")
+        each = self._each(len(codes))
+        own = [one.draw(codes[row : row + 1], names, random).excluded for row, one in each]
+        return LabelSets(np.concatenate([np.zeros((0, len(names)), np.bool_), *own]), names)
+
+    def log_likelihood(self, sets: LabelSets) -> Array:
+        """Return those of the rows."""
+        each = self._each(len(sets))
+        rows = [one.log_likelihood(sets[row : row + 1]) for row, one in each]
+        return np.concatenate([np.zeros((0, sets.shape[1])), *rows])
+
+    def credit(self, sets: LabelSets) -> Credit:
+        """Return what predicting each class earns; of rows whose rates tell nothing, nothing."""
+        parts = np.zeros((3, *sets.shape))
+        parts[1:] = np.inf
+        for row, one in self._each(len(sets)):
+            with suppress(LabelError):
+                parts[:, row] = np.stack(one.credit(sets[row : row + 1]))[:, 0]
+        return Credit(*parts)
 
 
 #: Matrices that have a name: how likely each third of the wrong classes is ruled out, a random
@@ -617,23 +661,27 @@ class Evidence:
     errors: Array | None = None  #: ``[people]``: how often each is wrong, where that was learnt
     #: ``[n]``: the position of each row's class where it is known, else -1; None: nobody told
     truth: NDArray[np.intp] | None = None
-    unaided: Credit | None = None  #: the credit before true labels corrected it
+    #: the credit before true labels corrected it; None where they are too few for that
+    unaided: Credit | None = None
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Evidence:
-        made = self.at_error
+        made, truth = self.at_error, None if self.truth is None else self.truth[rows]
+        credit = plain = Credit(*(part[rows] for part in self.unaided or self.credit))
+        if self.unaided is not None and truth is not None:
+            credit = _correct(plain, truth)  # by the labels of these rows alone
         return Evidence(
             self.sets[rows],
             self.likelihood[rows],
-            Credit(*(part[rows] for part in self.credit)),
+            credit,
             self.gold,
             None if made is None else lambda error: made(error)[rows],
             np.broadcast_to(self.level, len(self))[rows],
             self.errors,
-            None if self.truth is None else self.truth[rows],
-            self.unaided and Credit(*(part[rows] for part in self.unaided)),
+            truth,
+            self.unaided and plain,
         )
 
     def cases(self) -> Iterator[tuple[float, Array]]:
@@ -652,8 +700,8 @@ class Evidence:
 
     @property
     def corrected(self) -> bool:
-        """Whether enough true labels are known to correct what the sets say."""
-        return self.truth is not None and int((self.truth >= 0).sum()) >= _LABELS
+        """Whether enough true labels are known, of these rows and others, to correct the sets."""
+        return self.unaided is not None
 
     @cached_property
     def costs(self) -> Array:
@@ -687,9 +735,12 @@ class Evidence:
         that is within 1.96 standard errors at some rate, squares of the distances of the accuracy
         and of the rate added up (a profile over the rate). True labels, if there are enough,
         correct what sets say, however these came about: see :func:`judge_with_labels`. None where
-        a rate that cannot be excluded would leave nothing to be learnt from the sets.
+        a rate that cannot be excluded would leave nothing to be learnt from the sets, and where no
+        accuracy from 0 to 1 is near enough: the rates are not those of these sets.
         """
-        if self.truth is not None and self.unaided is not None and self.corrected:
+        if self.truth is not None and self.unaided is not None:
+            if not (self.truth >= 0).any():
+                return None
             value, right, _ = self.unaided.of(predicted)
             hits = np.where(self.truth < 0, np.nan, predicted == self.truth)
             said = np.where(np.isfinite(right), value, np.nan)
@@ -703,7 +754,8 @@ class Evidence:
             except LabelError:
                 return None
         _, low, high = zip(*found, strict=True)
-        return Interval(found[0].estimate, min(low), max(high))
+        fits = min(low) < 1 and max(high) > 0
+        return Interval(found[0].estimate, min(low), max(high)) if fits else None
 
 
 _STEPS = 15  # from the lowest to the highest rate that gold questions allow
@@ -792,32 +844,42 @@ _LABELS = 30  # fewer true labels teach, but correct nothing
 
 
 def _with_truth(found: Evidence, truth: Any) -> Evidence:
-    r"""Let true labels of some rows teach, and correct the credit of all.
-
-    With :math:`s = \lambda v` the credit becomes :math:`s + 1_L \frac nm (h - s)`: its mean over
-    all n rows is :math:`\bar h_L + \bar s - \bar s_L`, as in :func:`judge_with_labels`.
-    """
+    """Let true labels of some rows teach, and correct the credit of all."""
     (n, k), places = found.sets.shape, to_array(truth, "truth")
     whole = places.shape == (n,) and places.dtype.kind in "iu"
     if not whole or (n and not -1 <= places.min() <= places.max() < k):
         raise LabelError(f"truth is {brief(truth)}", f"give {n} positions of classes, or -1")
     rows, made = np.flatnonzero(places >= 0), found.at_error
-    out, likelihood, plain = found.sets.excluded, found.likelihood.copy(), found.credit
+    out, likelihood, enough = found.sets.excluded, found.likelihood.copy(), len(rows) >= _LABELS
     hit = np.eye(k)[places[rows]]
     out[rows], likelihood[rows] = hit == 0, np.where(hit > 0, 0, -np.inf)
-    value = 0.25 * plain.weight * plain.value
-    if len(rows) >= _LABELS:
-        value[rows] += n / len(rows) * (hit - value[rows])
-        plain = Credit(value, np.zeros((n, k)), np.zeros((n, k)))
     return replace(
         found,
         sets=LabelSets(out, found.sets.classes, unlabelled=True),
         likelihood=likelihood,
-        credit=plain,
+        credit=_correct(found.credit, places) if enough else found.credit,
         truth=np.asarray(places, np.intp),
-        unaided=found.credit,
+        unaided=found.credit if enough else None,
         at_error=None if made is None else lambda rate: _with_truth(made(rate), places),
     )
+
+
+def _correct(plain: Credit, truth: NDArray[np.intp]) -> Credit:
+    r"""Correct the credit of n rows by m of them whose class is known, L.
+
+    With :math:`s = \lambda v` it becomes :math:`s + 1_L \frac nm (h - s)`, whose mean over all rows
+    is :math:`\bar h_L + \bar s - \bar s_L`, as in :func:`judge_with_labels`. Where one of L has no
+    set there is nothing to compare: then L earn what is known, and others what their sets say.
+    """
+    (n, k), rows = plain.value.shape, np.flatnonzero(truth >= 0)
+    hit = np.eye(k)[truth[rows]]
+    if not len(rows) or np.isinf(plain.right[rows]).any():
+        value, right, wrong = (np.array(part) for part in plain)
+        value[rows], right[rows], wrong[rows] = hit, 0, 0
+        return Credit(value, right, wrong)
+    value = 0.25 * plain.weight * plain.value
+    value[rows] += n / len(rows) * (hit - value[rows])
+    return Credit(value, np.zeros((n, k)), np.zeros((n, k)))
 
 
 def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:

@@ -42,10 +42,17 @@ def suffix_of(file: Path) -> str:
     return file.suffix.lower()
 
 
-def check_suffix(file: Path, known: Sequence[str]) -> None:
-    if suffix_of(file) not in known:
+def check_suffix(file: Path, known: Sequence[str], suffix: str | None = None) -> None:
+    if (suffix_of(file) if suffix is None else suffix) not in known:
         remedy = f"use one of {', '.join(known)}"
         raise LabelError(f"unknown file type {file.suffix!r}", remedy, file=file)
+
+
+def check_out(out: Path, known: Sequence[str], source: Path | None = None) -> None:
+    """Raise where a file cannot be written by its suffix, or is the one that is read."""
+    check_suffix(out, known, out.suffix.lower())
+    if source is not None and out.exists() and source.exists() and out.samefile(source):
+        raise LabelError("this file is to be read and written", "give another name", file=out)
 
 
 class SeparatedFile(PosixPath):

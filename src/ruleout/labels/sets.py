@@ -498,7 +498,8 @@ def _numbers(
     if block.dtype.kind in "iuf":
         good = (block == 0) | (block == 1) | (block == known[0])
     elif block.dtype.kind in "OUS":
-        good = np.frompyfunc(lambda value: _is_number(value) and value in known, 1, 1)(block)
+        number = (int, float, np.number, np.bool_)
+        good = np.frompyfunc(lambda one: isinstance(one, number) and one in known, 1, 1)(block)
     else:
         raise LabelError(f"the table is of type {block.dtype}", remedy)
     if good.all():
@@ -513,10 +514,6 @@ def _numbers(
         remedy += "; leave out columns that are not classes"
     problem = f"{brief(value)} is {'not -1, 0 or 1' if kind == 'votes' else 'neither 0 nor 1'}"
     raise LabelError(problem, remedy, row=piece.start + row, column=where)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_))
 
 
 def _is_everything(index: object) -> bool:

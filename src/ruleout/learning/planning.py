@@ -55,29 +55,6 @@ class Point:
     drawn: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A curve from its start, the error without any question, or a power law from infinity.
-
-    >>> curve = Curve(floor=0.05, scale=2.0, power=0.5)
-    >>> curve.accuracy(400), curve.questions(0.85), curve.questions(0.96)
-    (0.85, 400.0, inf)
-    """
-
-    floor: float
-    scale: float
-    power: float
-    start: float = math.inf
-
-    def accuracy(self, questions: float) -> float:
-        left = 1 / (self.start - self.floor) + math.pow(questions, self.power) / self.scale
-        return round(1 - self.floor - 1 / left, 12)
-
-    def questions(self, target: float) -> float:
-        """Return how many questions the target takes; infinity where it is beyond the curve."""
-        return float(_asked(1 - target, self.floor, self.scale, self.power, self.start))
-
-
 def _asked(error: Any, floor: Any, scale: Any, power: Any, start: Any) -> Any:
     """Return how many questions it takes until the error of curves is as small."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -93,7 +70,7 @@ class Forecast:
 
     Of the weighed curves half needs fewer than `questions`, and eight of ten lie in the range: a
     tenth needs fewer than `low` and a tenth more than `high`; where `high` is infinite, two tenths
-    need fewer. `reachable` is the share that reaches the target, `curve` the one that fits best.
+    need fewer. `reachable` is the share that reaches the target.
     """
 
     target: float
@@ -101,12 +78,6 @@ class Forecast:
     low: float
     high: float
     reachable: float
-    curve: Curve
-
-
-def fit_curve(points: Sequence[Point]) -> Curve:
-    """Return the curve that fits at least two points best, of many that are drawn."""
-    return _weighed(points, 20_000, 0)[2]
 
 
 def forecast(
@@ -115,19 +86,19 @@ def forecast(
     """Say how many questions the target accuracy takes, by so many curves that are drawn."""
     if not 0 < target < 1:
         raise InputError(f"the target accuracy is {target}", "give a number between 0 and 1")
-    curves, weights, best = _weighed(points, draws, seed)
+    curves, weights = _weighed(points, draws, seed)
     needed = _asked(1 - target, *curves)
     order = needed.argsort()
     places = np.searchsorted(weights[order].cumsum(), [0.5, 0.1, 0.2, 0.9])
     middle, tenth, fifth, high = needed[order[places.clip(max=draws - 1)]].tolist()
     reachable = float(weights[np.isfinite(needed)].sum())
-    return Forecast(target, middle, fifth if math.isinf(high) else tenth, high, reachable, best)
+    return Forecast(target, middle, fifth if math.isinf(high) else tenth, high, reachable)
 
 
 def _weighed(
     points: Sequence[Point], draws: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Curve]:
-    """Draw curves, ``[4, draws]``: floor, scale, power, start; weigh them, and say which fits best.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw curves, ``[4, draws]``: floor, scale, power, start; and weigh them.
 
     Only curves that pass near the last point are drawn, which their weights make up for.
     """
@@ -159,7 +130,7 @@ def _weighed(
     log = fits + stood_for - np.log1p((half - math.log(HALF)) ** 2)
     weights = np.exp(log - log.max())
     curves = np.stack([floor, fall * np.exp(power * half), power, start])
-    return curves, weights / weights.sum(), Curve(*curves[:, fits.argmax()].tolist())
+    return curves, weights / weights.sum()
 
 
 # ---------------------------------------------------------------------- from a project

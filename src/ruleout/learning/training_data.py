@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ruleout.datasets import Table, read_table
-from ruleout.datasets.tables import KEY, Request, choose, to_matrix
-from ruleout.datasets.text_columns import add_words
+from ruleout.datasets.tables import KEY, Request, choose, to_matrix, with_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import shown
 from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.files import as_column
 from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
 from ruleout.labels.sets import complement, one_hot
@@ -53,6 +54,7 @@ def read_lesson(
     source: str | Path | None = None,
     *,
     graded: bool = False,
+    unlabelled: bool = False,
     **reading: Any,
 ) -> Lesson:
     """Read what a project teaches; items whose answers contradict each other do not, and are named.
@@ -67,6 +69,9 @@ def read_lesson(
         Where gold questions were answered, or enough items by several people, return all that
         these answers say of every class, as the approach ``"likelihood"`` reads it, in the place of
         sets and weights. Then items whose answers contradict each other teach as well.
+    unlabelled
+        Where the target is label sets, also return the items that nobody was asked about, which
+        rule nothing out.
     """
     if how not in get_args(How):
         say = nearest(how, get_args(How), f"say one of {', '.join(get_args(How))}")
@@ -94,9 +99,19 @@ def read_lesson(
         raise InputError(
             f"no item has an answer that teaches by {how!r}", remedy, file=project.folder
         )
+    apart = () if graded else log.contradictions()
+    if unlabelled and isinstance(target, LabelSets):
+        heard = {*names, *gold, *(one.item for one in apart)}
+        rest = [name for name, late in zip(log.items, early, strict=True) if not late]
+        more = [name for name in rest if name not in heard]
+        packed = np.pad(target.packed, ((0, len(more)), (0, 0)))
+        names, target = (*names, *more), LabelSets.from_packed(packed, log.classes, unlabelled=True)
     items = {item.name: item for _, item in project.store.items()}
     table = read_features(project, [items[name] for name in names], source, **reading)
-    notes = contradiction_notes(() if graded else log.contradictions(), "they are left out")
+    notes = contradiction_notes(apart, "they are left out")
+    decided = {log.items[at] for at in np.flatnonzero(log.decided >= 0).tolist()} & {*names}
+    if decided:
+        notes.append(f"The class of {len(decided):,} item(s) is known: leads decided it.")
     if early.any():
         notes.append(
             f"{early.sum():,} item(s) were asked about only before the last classes were added, "
@@ -281,36 +296,21 @@ def _cells(project: Project, items: Sequence[Item], ask: Request) -> Table:
 
     The file they came from is not read again: it may hold the true class in another column.
     """
-    import pyarrow as pa
-
     if ask.reading is not None and ask.reading.get("kind") != "columns":
         raise InputError("the model reads images, and the items are rows", _REMEDY)
     rows = [{"text": item.text} if item.kind == "text" else item.cells for item in items]
     with naming(project.folder):
         ask.check()
         names = choose(list(dict.fromkeys(name for row in rows for name in row)), ask)
-        columns = {}
-        for name in names:
-            cells = [row.get(name) for row in rows]
-            plain = all(cell is None or isinstance(cell, (bool, int, float)) for cell in cells)
-            kind: Any = float if plain else str
-            values = [None if cell is None else kind(cell) for cell in cells]
-            columns[name] = pa.array(values, pa.float64() if plain else pa.string())
+        columns = {name: as_column([row.get(name) for row in rows]) for name in names}
         x, coarse = to_matrix(pa.table(columns))
-        x = x if names else np.empty((len(items), 0), np.float32)
-        reading: dict[str, Any] = {"kind": "columns", "features": names}
-        if ask.texts:
-            texts = {name: [row.get(name) for row in rows] for name in ask.texts}
-            x, words, reading["text"] = add_words(x, texts, ask.texts, ask.words)
-            names = [*names, *words]
+        texts = {name: [row.get(name) for row in rows] for name in ask.texts}
+        held = with_words(x, names, len(items), texts, ask)
     notes = [f"Columns {brief(coarse)} lose digits as float32."] if coarse else []
     return Table(
-        x=x,
-        shape=(len(names),),
-        features=tuple(names),
+        **held,
         row_names=tuple(item.name for item in items),
         source=project.folder,
-        sha256=sha256(x.tobytes()).hexdigest(),
-        reading=reading,
+        sha256=sha256(held["x"].tobytes()).hexdigest(),
         notes=tuple(notes),
     )

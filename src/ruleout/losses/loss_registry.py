@@ -43,6 +43,8 @@ class Memory:
     #: the next target, from :class:`Seen`; its keyword arguments are options of the loss
     revise: Callable[..., Tensor]
     after: bool = False  #: whether logits are looked at after the step, not before
+    #: whether rows that rule nothing out learn from their target, too; else they do not count
+    unlabelled: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ruleout.losses.functions import as_transition, graded_likelihood
+from ruleout.losses.functions import as_transition, graded_likelihood, log
 from ruleout.losses.log_space import NEVER, log_chances, log_softmax, log_sums, softmax
 from ruleout.losses.loss_registry import Memory, Seen, register
 
@@ -40,6 +40,22 @@ def _targeted(logits: Tensor, excluded: Tensor, target: Tensor | None) -> Tensor
 def progress(seen: Seen) -> Tensor:
     r"""Return the probabilities of the candidates, which sum to 1: :math:`p_j / z`."""
     return among(seen.logits, 1 - seen.excluded)
+
+
+def share_out(seen: Seen, *, balance: float | Tensor = 0.5) -> Tensor:
+    r"""Progress towards classes that got less than their share, over all rows.
+
+    .. math:: t_j \propto p_j \Big(\frac{r_j}{m_j}\Big)^{\text{balance}} \quad (j \notin \bar Y),
+
+    m being the mean of :math:`p_j / z` over the rows, and r that of the first target, 1/(k-s) for
+    each candidate: what a class gets if the classes of a set are equally frequent among its rows,
+    as those of a picture's caption are. Where frequent classes take the rows of rare ones, epoch by
+    epoch, this holds them back. Less than one row counts as one.
+    """
+    fewest = 1 / seen.logits.shape[-2]
+    both = (evenly(seen.excluded), progress(seen))
+    even, now = (one.mean(-2, keepdim=True).clamp(min=fewest) for one in both)
+    return among(seen.logits + balance * (even / now).log(), 1 - seen.excluded)
 
 
 def activate(seen: Seen) -> Tensor:
@@ -230,6 +246,20 @@ def proden(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) ->
     return _targeted(logits, excluded, target)
 
 
+@_progressive(
+    "balanced-proden", paper="Lv et al. 2020, with shares as in Wang et al. 2022",
+    label="PRODEN, balanced", memory=Memory(evenly, share_out),
+)  # fmt: skip
+def balanced_proden(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
+    r"""PRODEN, :math:`-\sum_j t_j \log p_j`, :math:`t_j \propto p_j \sqrt{r_j / m_j}` an epoch ago.
+
+    m is the share of all rows that class j has, r what their sets give it (:func:`share_out`, which
+    has the option `balance`; 0 is PRODEN). Wang et al. 2022 (SoLar) bring targets to shares that
+    they estimate from predictions, by optimal transport.
+    """
+    return _targeted(logits, excluded, target)
+
+
 @_progressive("rc", paper="Feng et al. 2020b", memory=Memory(evenly, progress, after=True))
 def rc(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
     r"""RC, :math:`-\sum_j t_j \log p_j`: as PRODEN, p being looked at after the step.
@@ -282,6 +312,63 @@ def lws(
     known: Tensor | float = 1 / logits.shape[-1] if target is None else target
     side = (1 - excluded) * (-logits).sigmoid() + beta * excluded * logits.sigmoid()
     return (known * side).sum(-1)
+
+
+def shares(excluded: Tensor) -> Tensor:
+    r"""Return how frequent classes are, ``[..., 1, k]``, drawn towards equal shares.
+
+    By what n rows rule out :math:`\hat\pi_c` is the mean of :math:`v_{ic} = 1 - \frac{k-1}{s_i} 1(c
+    \in \bar Y_i)`, without bias; of what it is off equal shares as much is believed as lies beyond
+    its variance (James and Stein 1961).
+    """
+    k, s = excluded.shape[-1], excluded.sum(-1, keepdim=True)
+    told = (s > 0).to(excluded)
+    value, n = 1 - (k - 1) / s.clamp(min=1) * excluded, told.sum(-2, keepdim=True).clamp(min=1)
+    mean = (told * value).sum(-2, keepdim=True) / n
+    noise = (told * (value - mean).square()).sum((-2, -1), keepdim=True) / n.square()
+    off = mean - 1 / k
+    believed = 1 - noise / off.square().sum(-1, keepdim=True).clamp(min=1e-9)
+    found = (1 / k + believed.clamp(min=0) * off).clamp(min=0.1 / k)
+    return found / found.sum(-1, keepdim=True)
+
+
+def self_teach(seen: Seen, *, strength: float | Tensor = 0.1) -> Tensor:
+    r"""Teach rows that rule nothing out what the model says of them, sharpened.
+
+    From epoch 10 on their target is :math:`t_j \propto (\bar p_j \pi_j / \bar p_{\cdot j})^2`:
+    :math:`\bar p` is a moving mean over epochs, :math:`\bar p_{\cdot j}` its mean over those rows.
+    So classes are as frequent there as sets say, :math:`\pi` (:func:`shares`), and none takes all.
+    Together they count `strength` times as much as the rows that rule something out.
+    """
+    now, kept = softmax(seen.logits), seen.kept
+    kept["mean"] = 0.7 * kept["mean"] + 0.3 * now if kept else now.clone()
+    k, s = now.shape[-1], seen.excluded.sum(-1, keepdim=True)
+    told = (s > 0).to(now)
+    silent = 1 - told
+    if seen.epoch < _SELECT:
+        return torch.zeros_like(now)
+    count = silent.sum(-2, keepdim=True).clamp(min=1)
+    often = (silent * kept["mean"]).sum(-2, keepdim=True) / count
+    sharp = (kept["mean"] * shares(seen.excluded) / often.clamp(min=1e-6)).square()
+    sharp = sharp / sharp.sum(-1, keepdim=True).clamp(min=torch.finfo(now.dtype).tiny)
+    weighs = (told * (k - 1) / s.clamp(min=1)).sum(-2, keepdim=True)
+    return silent * sharp * (strength * weighs / count)
+
+
+@_progressive(
+    "log-unlabelled", paper="Feng et al. 2020, with the targets of Berthelot et al. 2020",
+    label="LOG, unlabelled rows",
+    memory=Memory(torch.zeros_like, self_teach, unlabelled=True),
+)  # fmt: skip
+def log_unlabelled(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
+    r"""LOG, and :math:`-\sum_j t_j \log p_j` for rows that rule nothing out.
+
+    Which targets, :func:`self_teach` says; its argument is an option. At 0, and where every row
+    rules something out, it is LOG.
+    """
+    told = excluded.sum(-1) > 0
+    found = torch.where(told, log(logits, excluded), 0)
+    return found if target is None else found + _targeted(logits, excluded, target)
 
 
 def _conformal(name: str, label: str, revise: Callable[[Seen], Tensor]) -> Callable[..., Any]:

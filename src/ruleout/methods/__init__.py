@@ -385,6 +385,8 @@ class Approach:
         if self.form == "whole" or (source.one is not None and self.form == "pairs-before"):
             says = (excluded.amax(-1) > 0).to(logits)  # a row that rules nothing out says nothing
             values = source.per_example(logits, excluded, rate, target)
+            if self.memory is not None and self.memory.unlabelled and target is not None:
+                return _sum_by_told(values, says, weight)
             return _mean(values, says if weight is None else says * weight, (-1,))
         pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
         return _mean(source.matrix(logits), pairs, (-2, -1))
@@ -394,6 +396,14 @@ def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:
     """Take the weighted mean over the last dimensions; 0 where nothing has weight."""
     tiny = torch.finfo(values.dtype).tiny
     return (weight * values).sum(over) / weight.sum(over).clamp(min=tiny)
+
+
+def _sum_by_told(values: Tensor, says: Tensor, weight: Tensor | None) -> Tensor:
+    """Take the mean of rows that say something, with as much of every other row added."""
+    own = torch.ones_like(says) if weight is None else weight
+    told = (own * says).sum(-1)
+    tiny = torch.finfo(values.dtype).tiny
+    return (own * values).sum(-1) / torch.where(told > 0, told, own.sum(-1)).clamp(min=tiny)
 
 
 def _rows_of(source: Loss) -> Iterator[Approach]:

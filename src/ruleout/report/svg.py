@@ -141,23 +141,13 @@ def thin(size: int, most: int) -> range:
 
 def spread(wanted: list[float], gap: float, low: float, high: float) -> list[float]:
     """Move labels apart until they lie at least `gap` from each other, near where they belong."""
+    from scipy.optimize import isotonic_regression  # late: few pages move labels
 
-    def centre(members: list[int]) -> float:
-        half = gap * (len(members) - 1) / 2
-        mean = sum(wanted[m] for m in members) / len(members)
-        return max(low + half, min(high - half, mean))
-
-    groups: list[list[int]] = []  # labels that touch, from top to bottom
-    for place in sorted(range(len(wanted)), key=lambda place: wanted[place]):
-        new = [place]
-        while groups:
-            room = gap * (len(new) + len(groups[-1])) / 2
-            if centre(new) - centre(groups[-1]) >= room:
-                break
-            new = groups.pop() + new
-        groups.append(new)
-    placed = {m: centre(g) + gap * (i - (len(g) - 1) / 2) for g in groups for i, m in enumerate(g)}
-    return [placed[place] for place in range(len(wanted))]
+    order, steps = np.argsort(wanted, kind="stable"), gap * np.arange(len(wanted))
+    level = isotonic_regression(np.take(wanted, order) - steps).x if len(wanted) else steps
+    placed = np.empty(len(wanted))
+    placed[order] = np.clip(level, low, high - gap * (len(wanted) - 1)) + steps
+    return list(placed.tolist())
 
 
 Places = Sequence[tuple[float, str]]

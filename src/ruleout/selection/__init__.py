@@ -1,8 +1,10 @@
 """Selection: criteria that need no true labels, and choosing by them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -165,7 +167,7 @@ def criterion(name: str | Criterion, *, loss: str = "cce", **options: Any) -> Cr
 
 
 _criterion = criterion  # where an argument has that name
-Rule: TypeAlias = Literal["best", "one-standard-error"]
+Rule: TypeAlias = Literal["best", "likeliest", "one-standard-error"]
 
 
 class DivergedError(InputError):
@@ -357,7 +359,11 @@ def search(
         As for :func:`ruleout.fit_grid`. Rows with equal features are set aside together or not; a
         :class:`~ruleout.training.Trial` says by its groups which rows belong together.
     criterion, rule
-        A name, or what :func:`ruleout.criterion` returns; for the rule see :func:`choose`.
+        A name, or what :func:`ruleout.criterion` returns; for the rule see :func:`choose`. With
+        ``"likeliest"`` accuracy leaves all configurations that it cannot tell from the best (95 %,
+        by the rows in which they differ), and of these the one is taken that foretells best what
+        was said about rows held out: where sets say little about accuracy, they say more about
+        that. Other criteria then choose by themselves.
     share
         How many rows are set aside to choose on; they keep what was ruled out there.
     folds
@@ -421,44 +427,135 @@ def search(
     grid = fit_grid(x, kept, watch=seen, stopping=stop, moments=False, **options)
     each = _judged(grid, name, 1 if stop else average, stop is not None)
     estimates, errors = (pool(one, mass, power) for one, power in zip(each, (1, 2), strict=True))
-    how: dict[str, Any] = {"higher_is_better": judge.higher_is_better, "rule": rule}
-    how["configurations"] = grid.configurations
+    likeliest = rule == "likeliest" and judge.name == "accuracy"
+    how: dict[str, Any] = {"higher_is_better": judge.higher_is_better}
+    how |= {"rule": "best" if rule == "likeliest" else rule, "configurations": grid.configurations}
     if per_trial:
         both = zip(estimates, errors, strict=True)
         chosen = np.array([choose(values, spread, **how) for values, spread in both])
     else:
         chosen = np.full(len(estimates), choose(estimates, errors, **how))
     found = Search(grid, judge, estimates, errors, chosen, None, aside, mass)
-    if honest and (folds or not patience):  # else the epochs were chosen by the same rows
+    number = honest and (folds or not patience)  # else the epochs were chosen by the same rows
+    if likeliest or number:
+        every = [_Outcomes.of(x, trial, found, t, options) for t, trial in enumerate(trials)]
+    if likeliest:
+        groups = [[one] for one in every] if per_trial else [every] * len(every)
+        found = replace(found, chosen=np.array([_likeliest(some) for some in groups]))
+    if number:
         told = {**options, "progress": None if honest is True else honest}
-        found = replace(found, numbers=_honest(x, trials, found, told))
+        found = replace(found, numbers=_honest(x, trials, found, every, likeliest, told))
     if not refit:
         return found
     options |= {"epochs": found.epochs, "watch": watch, "progress": refit_progress or progress}
     if folder is not None:
         options["checkpoint"] = Path(folder) / "refit"
-    return replace(found, final=refit_chosen(x, trials, chosen, grid, **options))
+    return replace(found, final=refit_chosen(x, trials, found.chosen, grid, **options))
+
+
+class _Outcomes(NamedTuple):
+    """What all configurations say of rows that they did not see, and how well that did."""
+
+    kept: NDArray[np.intp]  # [C]: the configurations that did not diverge
+    said: Evidence  # about the rows
+    predicted: NDArray[np.intp]  # [C, n]
+    weight: NDArray[np.float64]  # [n]: of each row
+    earned: NDArray[np.float64]  # [n, C]: credit, times the weight
+    foretold: NDArray[np.float64]  # [n, C]: the logarithm of how likely what was said is
+    units: NDArray[np.intp]  # [n]: numbers of groups, or of the rows themselves
+
+    @staticmethod
+    def of(x: Any, trial: Trial, found: Search, t: int, options: Mapping[str, Any]) -> _Outcomes:
+        k, kept = found.mass.shape[1], np.flatnonzero(np.isfinite(found.estimates[t]))
+        aside = found.aside[t * k : (t + 1) * k]
+        held = trial.part(np.sort(np.concatenate(aside)))
+        said, groups = held.said, held.groups
+        weight, costs = said.credit.weight.mean(1), torch.from_numpy(said.costs)
+        predicted, earned, likely = [], [], []
+        for c in kept.tolist():
+            logits = _unseen(found.grid, x, trial, aside, t * k, c, options.get("device"))
+            predicted.append(logits.argmax(-1).numpy())
+            earned.append(weight * said.credit.of(predicted[-1]).value)
+            likely.append(_foretold(logits, costs).numpy())
+        units = np.arange(len(weight))
+        if groups is not None:
+            units = np.unique(groups, return_inverse=True)[1]
+        tables = np.stack(earned, 1), np.stack(likely, 1)
+        return _Outcomes(kept, said, np.stack(predicted), weight, *tables, units)
+
+    @property
+    def apart(self) -> NDArray[np.float64]:
+        """How far accuracies may lie apart by chance, ``[C, C]``: 1.96 standard errors."""
+        total = self.weight.sum()
+        off = self.earned - self.weight[:, None] * (self.earned.sum(0) / total)
+        sums = np.zeros((int(self.units.max()) + 1, off.shape[1]))
+        np.add.at(sums, self.units, off)
+        both = sums.T @ sums / total**2
+        own = np.diag(both)
+        return np.asarray(1.96 * np.sqrt(np.maximum(own + own[:, None] - 2 * both, 0)))
+
+
+def _likeliest(every: Sequence[_Outcomes]) -> int:
+    """Return the configuration that the trials choose together, of those that never diverged."""
+    kept = reduce(np.intersect1d, [one.kept for one in every])
+    places = [np.searchsorted(one.kept, kept) for one in every]
+    pairs = list(zip(every, places, strict=True))
+    means = np.mean([one.earned.sum(0)[own] / one.weight.sum() for one, own in pairs], 0)
+    likely = np.mean([one.foretold.mean(0)[own] for one, own in pairs], 0)
+    apart = [np.square(one.apart[np.ix_(own, own)]) for one, own in pairs]
+    return int(kept[_pick(means, likely, np.sqrt(np.sum(apart, 0)) / len(every))])
+
+
+def _pick(means: Any, foretold: Any, apart: Any) -> int:
+    """Return which foretells best of those whose accuracy may be as high as the highest."""
+    best = int(np.argmax(means))
+    near = means >= means[best] - apart[best]
+    return int(np.argmax(np.where(near & np.isfinite(foretold), foretold, -np.inf)))
+
+
+_IGNORANT = (0.0, 0.03, 0.1, 0.2, 0.3)  # shares of rows
+
+
+def _foretold(logits: Tensor, costs: Tensor) -> Tensor:
+    r"""Return the logarithm of how likely what was said about each row is, ``[n]``.
+
+    :math:`(1-\lambda) \sum_y p_y P(\bar Y \mid y) + \lambda \frac1k \sum_y P(\bar Y \mid y)`: of
+    a share of rows the model knows nothing. That share, and the temperature of p, suit the rows
+    best, so that a model that is too sure is not taken for a bad one.
+    """
+    logits = logits.double()
+    nothing = foretold(torch.zeros_like(logits), costs)
+    best: Tensor | None = None
+    for power in range(-2, 9):
+        model = foretold(logits / 2.0**power, costs)
+        for share in _IGNORANT:
+            parts = (np.log1p(-share) + model, nothing + (np.log(share) if share else -np.inf))
+            now = torch.logaddexp(*parts)
+            best = now if best is None or now.mean() > best.mean() else best
+    assert best is not None
+    return best
 
 
 def _honest(
-    x: Any, trials: Sequence[Trial], found: Search, options: Mapping[str, Any]
+    x: Any,
+    trials: Sequence[Trial],
+    found: Search,
+    every: Sequence[_Outcomes],
+    likeliest: bool,
+    options: Mapping[str, Any],
 ) -> list[Interval | None]:
     """Estimate the accuracy of what each trial chose: see :func:`search`."""
-    k, where, numbers = found.mass.shape[1], options.get("device"), list[Interval | None]()
-    finer = _choice_unseen(x, trials, found, options) if k > 1 else {}
+    finer = _choice_unseen(x, trials, found, options) if found.mass.shape[1] > 1 else {}
+    numbers = list[Interval | None]()
     for t, trial in enumerate(trials):
-        kept = np.flatnonzero(np.isfinite(found.estimates[t])).tolist()
-        cut, own = found.aside[t * k : (t + 1) * k], kept.index(found.chosen[t])
-        each = np.stack([_unseen(found.grid, x, trial, cut, t * k, c, where) for c in kept])
-        held = trial.part(np.flatnonzero(each[0] >= 0))
-        groups = held.groups
-        if groups is not None:
-            groups = np.unique(groups, return_inverse=True)[1]
-        predicted, said = each[:, each[0] >= 0], held.said
-        unseen = finer.get(t, predicted[own])
-        shift = _optimism(said, predicted, own, unseen, groups, int(trial.seed or 0))
-        spread = _DIFFER * float(np.mean(unseen != predicted[own]))
-        number = said.judge(unseen, -shift, groups, spread)
+        one = every[t]
+        own = int(np.searchsorted(one.kept, found.chosen[t]))
+        unseen = finer.get(t, one.predicted[own])
+        apart = one.apart if likeliest else None
+        shift = _optimism(one, own, unseen, int(trial.seed or 0), apart)
+        spread = _DIFFER * float(np.mean(unseen != one.predicted[own]))
+        groups = None if trial.groups is None else one.units
+        number = one.said.judge(unseen, -shift, groups, spread)
         numbers.append(number and number.proper)
     return numbers
 
@@ -479,39 +576,40 @@ def _choice_unseen(
         k = len(aside) // len(own)
         for i, t in enumerate(own):
             cut = aside[i * k : (i + 1) * k]
-            predicted[t] = _unseen(fit, x, trials[t], cut, i * k, 0, options.get("device"))
+            logits = _unseen(fit, x, trials[t], cut, i * k, 0, options.get("device"))
+            predicted[t] = logits.argmax(-1).numpy()
     return predicted
 
 
 def _unseen(
     fit: GridFit, x: Any, trial: Trial, aside: Sequence[Any], first: int, c: int, where: Any
-) -> NDArray[np.intp]:
-    """Return what is predicted for each row by the model that did not see it; -1 where all did."""
-    found = np.full(len(trial.sets), -1)
-    for fold, rows in enumerate(aside, first):
-        module = fit.module(fold, c).to(where)
-        found[rows] = predict(module, x[trial.part(rows).rows]).argmax(-1).numpy()
-    return found
+) -> Tensor:
+    """Return logits of all rows set aside, in their order, by models that did not see them."""
+    parts = [
+        predict(fit.module(fold, c).to(where), x[trial.part(rows).rows])
+        for fold, rows in enumerate(aside, first)
+    ]
+    order = torch.from_numpy(np.argsort(np.concatenate(aside)))
+    return torch.cat(parts)[order]
 
 
 def _optimism(
-    said: Evidence,
-    predicted: NDArray[np.intp],
+    tried: _Outcomes,
     own: int,
     unseen: NDArray[np.intp],
-    groups: Any,
     seed: int,
+    apart: NDArray[np.float64] | None = None,
 ) -> float:
     """Return by how much `unseen`, ``[n]``, looks better than it is, since its kind was chosen.
 
-    The best of the predictions ``[C, n]`` looks so much better in samples of the rows than in all
-    of them. Models that were trained anew share the part of it that `unseen` has, too, in samples
-    in which the predictions of the same configuration, `own`, are the best.
+    What is chosen in samples of the rows looks so much better there than in all of them. Models
+    that were trained anew share the part of it that `unseen` has, too, in samples in which the
+    predictions of the same configuration, `own`, are chosen, or as good. `apart`, ``[C, C]``, is by
+    how much accuracies may differ for the likelihood to choose; None: accuracy alone does.
     """
-    weight = said.credit.weight.mean(1)
-    every = [weight * said.credit.of(one).value for one in (*predicted, unseen)]
-    earned = np.stack(every, 1)  # [n, C + 1]
-    units = np.arange(len(earned)) if groups is None else groups
+    weight, units = tried.weight, tried.units
+    last = weight * tried.said.credit.of(unseen).value
+    earned = np.concatenate([tried.earned, last[:, None]], 1)  # [n, C + 1]
     chance, count = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1
     means, off, both = earned.sum(0) / weight.sum(), list[float](), np.zeros(2)
     for _ in range(_BAGS):
@@ -519,8 +617,10 @@ def _optimism(
         if times @ weight > 0:
             more = times @ earned / (times @ weight) - means
             inside = (more + means)[:-1]
-            off.append(more[inside.argmax()])
-            both += (inside[own] > inside.max() - 1e-9) * more[[own, -1]]  # or as good as the best
+            likely = None if apart is None else times @ tried.foretold
+            place = int(inside.argmax()) if apart is None else _pick(inside, likely, apart)
+            off.append(more[place])
+            both += (abs(inside[own] - inside[place]) < 1e-9) * more[[own, -1]]
     share = np.clip(both[1] / both[0], 0, 1) if both[0] > 0 else 1.0
     return max(float(share * np.mean(off)), 0.0)
 

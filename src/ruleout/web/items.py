@@ -90,7 +90,7 @@ def read_items(
 def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -> tuple[Item, ...]:
     """Return the items with the true classes of a file with columns ``item`` and ``class``."""
     known = {item.name: place for place, item in enumerate(items)}
-    changed = list(items)
+    changed, told = list(items), dict[int, int]()
 
     def mark(_: int, cells: dict[str, Any]) -> None:
         name = _cell(cells, "item")
@@ -100,6 +100,8 @@ def read_gold(file: str | Path, items: Sequence[Item], classes: Sequence[str]) -
         code = _class_code(cells, "class", classes)
         if code is not None:
             place = known[str(name)]
+            if told.setdefault(place, code) != code:
+                raise InputError(f"item {brief(name)} has two classes", "keep one", column="class")
             changed[place] = replace(changed[place], gold=code)
 
     list(map_rows(file, mark))

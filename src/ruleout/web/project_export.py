@@ -3,8 +3,6 @@
 Every file is written in one place, so that a download of the team page equals that of an export.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -27,8 +27,7 @@ def test_the_page_shows_guidelines_and_examples(make_site: MakeSite, folder: Pat
     site = make_site(guidelines=folder)
     ann = site.login("Ann")
     page = ann.page("/").text
-    assert "<h3>Rules</h3><ul><li><b>Look</b> twice</li>" in page
-    assert "&lt;script&gt;alert(1)" in page
+    assert "<h3>Rules</h3><ul><li><b>Look</b> twice</li><li>&lt;script&gt;alert(1)" in page
     assert "Guide\n" in page
     assert page.count('src="/examples/') == 3  # of classes alone
     got = ann.get("/examples/1")

@@ -32,7 +32,7 @@ class Guidelines:
         with naming(self._file):
             if self._file.stat().st_size > _LONGEST:
                 raise InputError(f"there are more than {_LONGEST:,} bytes", "shorten the text")
-            return rendered("\n".join(text_lines(self._file)))
+            return rendered("".join(text_lines(self._file)))
 
     def examples(self, classes: tuple[str, ...]) -> dict[str, list[int]]:
         """Return the numbers of the pictures of each class that has some."""

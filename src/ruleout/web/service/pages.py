@@ -5,15 +5,13 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
+from ruleout.report.svg import fill
 from ruleout.web.service.gate import Call, json_response
 from ruleout.web.service.problems import LOG, ProblemError, cause, one_line
 
-_WEB = Path(__file__).parent.parent
-TEMPLATES = _WEB / "pages"
-
+_STATIC = Path(__file__).parent.parent / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -22,13 +20,7 @@ class Pages:
 
     def __init__(self, project: str) -> None:
         self._project = project
-        self._templates = Environment(
-            loader=FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=StrictUndefined,
-            auto_reload=False,
-        )
-        found = [path for path in (_WEB / "static").iterdir() if path.suffix in _TYPES]
+        found = [path for path in _STATIC.iterdir() if path.suffix in _TYPES]
         self._files = {path.name: path.read_bytes() for path in found}
 
     def page(
@@ -36,8 +28,7 @@ class Pages:
     ) -> Response:
         who = {"user": call.user, "csrf": call.csrf}
         shown = {"title": title, "project": self._project, **who, **more}
-        text = self._templates.get_template(f"{template}.html").render(shown)
-        return HTMLResponse(text.encode("utf-8", "replace"), status)
+        return HTMLResponse(fill(f"{template}.html", "web/pages", **shown), status)
 
     async def file(self, call: Call) -> Response:
         """Return style, script or icon by exact name, so that no path leads elsewhere."""
