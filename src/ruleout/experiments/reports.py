@@ -32,18 +32,6 @@ from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError
 from ruleout.labels.laws import LAWS
 from ruleout.methods import PAPER, approach
-from ruleout.report import (
-    CellTable,
-    Curves,
-    Line,
-    Listing,
-    Note,
-    Part,
-    Ranks,
-    Report,
-    Section,
-    TableCell,
-)
 from ruleout.report.charts import lanes
 from ruleout.report.number_format import duration, p_value
 from ruleout.version import __version__
@@ -134,7 +122,9 @@ def _row(found: plans.Printed, record: Record) -> dict[str, Any]:
     }
 
 
-def page(held: Holdings, title: str = "Learning with multiple complementary labels") -> Report:
+def page(
+    held: Holdings, title: str = "Learning with multiple complementary labels"
+) -> report.Report:
     """Return the report of all that ledgers hold."""
     tables = paper_tables(held)
     told = count(r for table in tables if table.cells.compared for r in table.records)
@@ -156,7 +146,7 @@ def page(held: Holdings, title: str = "Learning with multiple complementary labe
         sections.append(_compared(compared))
     if panels := _panels(held.records):
         sections.append(_figures(panels))
-    return Report(title, summary=summary, facts=facts, sections=sections)
+    return report.Report(title, summary=summary, facts=facts, sections=sections)
 
 
 def _tally(told: dict[str, int]) -> str:
@@ -182,15 +172,15 @@ def _page_facts(records: Sequence[Record]) -> dict[str, object]:
     }
 
 
-def _section(table: PaperTable) -> Section:
-    parts: list[Part] = [table.cells]
+def _section(table: PaperTable) -> report.Section:
+    parts: list[report.Part] = [table.cells]
     if table.failed:
-        parts.append(Listing("Failed", table.failed))
+        parts.append(report.Listing("Failed", table.failed))
     told = count(table.records)
     if table.cells.compared and told["run"]:
-        parts.insert(0, Note(f"Beside the paper: {_tally(told)}."))
+        parts.insert(0, report.Note(f"Beside the paper: {_tally(told)}."))
         said = [(one.claim, f"{one.holds}: {one.counts}") for one in findings(table.records)]
-        parts.append(Listing("What the paper says of this table, asked of ours", said))
+        parts.append(report.Listing("What the paper says of this table, asked of ours", said))
     sizes, found = trends(table.records)
     if found:
         rises = [
@@ -198,7 +188,7 @@ def _section(table: PaperTable) -> Section:
             for one in found
         ]
         title = f"Accuracy from s = {sizes[0]} to {sizes[-1]}: does it rise? (Page's test, Holm)"
-        parts.append(Listing(title, rises))
+        parts.append(report.Listing(title, rises))
     text = ""
     if table.records:
         specs = [record.spec for record in table.records]
@@ -213,7 +203,7 @@ def _section(table: PaperTable) -> Section:
             f"of the last {spec.average} epochs; configurations were chosen by {spec.criterion} on "
             f"{100 * spec.share:g} % of the training rows, without true labels."
         )
-    return Section(table.cells.title, parts, text=text)
+    return report.Section(table.cells.title, parts, text=text)
 
 
 #: The paper's own approaches: the better one is what the others are tested against.
@@ -226,7 +216,7 @@ Place: TypeAlias = tuple[str, str, str]
 class PaperTable(NamedTuple):
     """A table, the records it was made from, what is unusual about its setting, what failed."""
 
-    cells: CellTable
+    cells: report.CellTable
     records: list[Record]
     setting: str
     failed: Sequence[tuple[str, str]] = ()
@@ -275,13 +265,13 @@ def _group(spec: Spec) -> str:
 def _made(table: str, title: str, setting: str, specs: list[Spec], held: Holdings) -> PaperTable:
     cells = _cells(held)
     laid = {(_place(s), s.approach): cells[s.key] for s in specs}
-    absent = TableCell(None, note="not run")
+    absent = report.TableCell(None, note="not run")
     heads = _heads(specs)
     tested = _by_place(held.records)
     ours = [best_of_ours(tested.get(place, {}).values()) for place in heads]
     rows = sorted({s.approach for s in specs}, key=_order)
     return PaperTable(
-        CellTable(
+        report.CellTable(
             title,
             list(heads.values()),
             [
@@ -396,11 +386,11 @@ def _unusual(spec: Spec) -> list[str]:
     ]
 
 
-def _cells(held: Holdings) -> dict[str, TableCell]:
+def _cells(held: Holdings) -> dict[str, report.TableCell]:
     """Return the cell of every task, tested against ours within its column."""
-    cells = {spec.key: TableCell(None, note="not run yet") for spec in held.specs}
+    cells = {spec.key: report.TableCell(None, note="not run yet") for spec in held.specs}
     for failure in held.failures:
-        cells[failure.spec.key] = TableCell(None, note=_failed(failure))
+        cells[failure.spec.key] = report.TableCell(None, note=_failed(failure))
     for column in _by_place(held.records).values():
         cells |= _tested(list(column.values()))
     for spec in held.specs:
@@ -415,7 +405,7 @@ def _failed(failure: Failure) -> str:
     return f"failed {failure.times} time{'s' if failure.times > 1 else ''}: {failure.error}"
 
 
-def _tested(records: list[Record]) -> dict[str, TableCell]:
+def _tested(records: list[Record]) -> dict[str, report.TableCell]:
     """Return the cells of one column, with p-values, marks and the best of them."""
     alive = [record for record in records if math.isfinite(record.mean)]
     best = max((round(record.mean, 4) for record in alive), default=math.nan)
@@ -449,9 +439,9 @@ def best_of_ours(records: Iterable[Record]) -> Record | None:
     return max(rivals, key=lambda record: record.mean, default=None)
 
 
-def _cell(record: Record) -> TableCell:
+def _cell(record: Record) -> report.TableCell:
     if not math.isfinite(record.mean):
-        return TableCell(None, note="training diverged in some trial", facts=_facts(record))
+        return report.TableCell(None, note="training diverged in some trial", facts=_facts(record))
     settings = [record.configurations[int(c)] for c in record.chosen]
     chosen: dict[str, object] = {}
     for name in settings[0]:
@@ -459,7 +449,7 @@ def _cell(record: Record) -> TableCell:
         told = " / ".join(f"{value:g}" for value in values) if len(set(values)) > 1 else values[0]
         chosen[name.replace("_", " ")] = told
     labels = {"test": "test", "train": "training"}
-    return TableCell(
+    return report.TableCell(
         record.mean,
         _known(record.std),
         verdict=verdict(record) if record.spec.features == "raw" else "",
@@ -491,10 +481,10 @@ def _facts(record: Record) -> Mapping[str, object]:
     }
 
 
-def _line(label: str, record: Record, name: str, unit: float = 1) -> Line:
+def _line(label: str, record: Record, name: str, unit: float = 1) -> report.Line:
     points = unit * record.curves[name].astype(float)
     mean, std = points.mean(0), points.std(0, ddof=min(1, len(points) - 1))
-    return Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
+    return report.Line(label, record.epochs.tolist(), mean, mean - std, mean + std)
 
 
 def difference(record: Record) -> float | None:
@@ -733,14 +723,14 @@ def rankings(tables: Sequence[PaperTable]) -> dict[str, Ranking | str]:
     return found
 
 
-def _compared(found: Mapping[str, Ranking | str]) -> Section:
-    parts: list[Part] = []
+def _compared(found: Mapping[str, Ranking | str]) -> report.Section:
+    parts: list[report.Part] = []
     for setting, one in found.items():
         title = ", ".join(["Average ranks", *([setting.replace("-", " ")] if setting else [])])
         if isinstance(one, str):
-            parts.append(Note(f"{title}: {one}"))
+            parts.append(report.Note(f"{title}: {one}"))
             continue
-        chart = Ranks(
+        chart = report.Ranks(
             title,
             list(map(title_of, one.names)),
             one.ranks,
@@ -748,8 +738,8 @@ def _compared(found: Mapping[str, Ranking | str]) -> Section:
             groups=one.groups,
             p_values=[None, *one.p_holm[0, 1:]],
         )
-        parts += [chart, Listing("What was tested", ranking_facts(one))]
-    return Section("Comparison across data sets", parts, text=ABOUT_RANKS)
+        parts += [chart, report.Listing("What was tested", ranking_facts(one))]
+    return report.Section("Comparison across data sets", parts, text=ABOUT_RANKS)
 
 
 #: How approaches are compared over data sets.
@@ -795,10 +785,10 @@ _FIGURES = {"figure-1": ("test", "Test accuracy"),
             "figure-2": ("train", "Training accuracy with true labels")}  # fmt: skip
 
 
-def _figures(panels: Mapping[str, Sequence[Record]]) -> Section:
+def _figures(panels: Mapping[str, Sequence[Record]]) -> report.Section:
     """Return both figures for the page: each panel of the first beside that of the second."""
     parts = [
-        Curves(
+        report.Curves(
             f"{title}: {label.lower()}",
             [_line(LOSSES[record.spec.approach][0], record, curve) for record in found],
             band_label="± one standard deviation of the trials",
@@ -809,7 +799,7 @@ def _figures(panels: Mapping[str, Sequence[Record]]) -> Section:
         for curve, label in _FIGURES.values()
     ]
     text = "The losses of the unbiased estimator, with the configurations that were chosen."
-    return Section("Figures 1 and 2: accuracy by epoch", parts, text=text)
+    return report.Section("Figures 1 and 2: accuracy by epoch", parts, text=text)
 
 
 def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
