@@ -9,13 +9,13 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from inspect import iscoroutinefunction
 from ipaddress import IPv6Address
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -148,9 +148,6 @@ class Call:
         return not self.scope["path"].startswith("/api/") and "text/html" in wanted
 
 
-Endpoint: TypeAlias = Callable[[Call], Response] | Callable[[Call], Awaitable[Response]]
-
-
 def csrf_of(token: str) -> str:
     """Return the token against forged requests of a session; it does not tell the session's."""
     digest = hashlib.sha256(b"ruleout csrf\0" + token.encode()).digest()
@@ -197,12 +194,12 @@ class Gate:
         self,
         store: Store,
         options: Options,
-        endpoints: Mapping[Row, Endpoint],
+        endpoints: Mapping[Row, Callable[[Call], Any]],
         failed: Callable[[Call, Exception], Response],
     ) -> None:
         assert endpoints.keys() == ACCESS.keys()
         self._store, self._options, self._failed = store, options, failed
-        self._endpoints = {row: _awaited(endpoint) for row, endpoint in endpoints.items()}
+        self._endpoints = endpoints
         self._cookie = Cookie(store)
         self._sessions: Batcher[str, tuple[User | None, datetime | None]] = Batcher(
             lambda tokens: store.sessions(tokens, options.clock()), lanes=2
@@ -245,7 +242,10 @@ class Gate:
             call.body = await _read(call, receive, rule.body, most)
             if rule.roles is not None:
                 _check_csrf(call, rule.body)
-        return await self._endpoints[row](call)
+        work = self._endpoints[row]  # in a thread where it is not written for the event loop
+        done = work(call) if iscoroutinefunction(work) else run_in_threadpool(work, call)
+        response: Response = await done
+        return response
 
     async def _user(self, call: Call, rule: Rule) -> User:
         user, (kind, _, told) = None, (call.header(b"authorization") or "").partition(" ")
@@ -264,14 +264,6 @@ class Gate:
         if user is None:
             raise ProblemError("login", "you are not logged in, or no longer; log in")
         return user
-
-
-def _awaited(endpoint: Endpoint) -> Callable[[Call], Awaitable[Response]]:
-    """What is not written for the event loop runs in a thread."""
-    if iscoroutinefunction(endpoint):
-        return endpoint
-    function = cast(Callable[[Call], Response], endpoint)
-    return lambda call: run_in_threadpool(function, call)
 
 
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
