@@ -180,14 +180,31 @@ class Store(Accounts, AbstractContextManager["Store"]):
             return take_turns(db, self._refreshed, requests)
 
     def bring(self, answers: Iterable[Earlier], now: datetime | None = None) -> Brought:
-        """Import answers that were given elsewhere; those that are known are not added again."""
+        """Import answers that were given elsewhere; those that are known are not added again.
+
+        An answer takes a free round that its item needs, so that it is not asked for again; else,
+        or where its annotator has had a round of the item, a further one that is not needed. A
+        "skip" takes none. A "which" goes with the "yes" of its annotator to a set that holds the
+        class, if there is one.
+        """
         given, at = list(answers), moment(now)
         with self._database.writing() as db:
             self._database.alone(db)
-            brought = bring(db, self._refreshed(db)[0], given, at)
-            if brought.added:
+            settings, fresh = self._refreshed(db)[0], _fresh(db, given)
+            for one in fresh:
+                _check_earlier(one, len(settings.classes))
+            numbers = _item_numbers(db, fresh)
+            who, added = _people(db, fresh, at)
+            rounds = _Rounds(db, list(numbers.values()))
+            found = {  # "which" comes last, when every "yes" has its place
+                one.id: rounds.place(one, numbers[one.item], who[one.annotator])
+                for one in sorted(fresh, key=lambda one: one.kind == "which")
+            }
+            if pairs := [(one, found[one.id]) for one in fresh]:
+                _write_questions(db, settings, pairs, at)
+                _write_answers(db, pairs, at)
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
-            return brought
+            return Brought(added=len(fresh), known=len(given) - len(fresh), users=added)
 
     def decide(
         self,
@@ -389,31 +406,6 @@ def _write_rounds(db: Connection, more: int) -> None:
     names = ("item", "round", "place", "needed", "test")
     for _ in range(more):
         db.execute(insert(slots).from_select(names, row))
-
-
-def bring(db: Connection, settings: Settings, given: Sequence[Earlier], now: datetime) -> Brought:
-    """Add the answers that are new, each once, and the people who are, inside one transaction.
-
-    An answer takes a free round that its item needs, so that it is not asked for again; else, or
-    where its annotator has had a round of the item, a further one that is not needed. A "skip"
-    takes none. A "which" goes with the "yes" of its annotator to a set that holds the class, if
-    there is one.
-    """
-    fresh = _fresh(db, given)
-    for one in fresh:
-        _check_earlier(one, len(settings.classes))
-    numbers = _item_numbers(db, fresh)
-    who, added = _people(db, fresh, now)
-    rounds = _Rounds(db, list(numbers.values()))
-    found = {  # "which" comes last, when every "yes" has its place
-        one.id: rounds.place(one, numbers[one.item], who[one.annotator])
-        for one in sorted(fresh, key=lambda one: one.kind == "which")
-    }
-    pairs = [(one, found[one.id]) for one in fresh]
-    if pairs:
-        _write_questions(db, settings, pairs, now)
-        _write_answers(db, pairs, now)
-    return Brought(added=len(fresh), known=len(given) - len(fresh), users=added)
 
 
 def _fresh(db: Connection, given: Sequence[Earlier]) -> list[Earlier]:
