@@ -93,8 +93,7 @@ def _milliseconds(value: Any, factor: float, column: str) -> int | None:
     except (ValueError, TypeError, OverflowError):
         taken = math.nan
     if isinstance(value, bool) or not taken >= 0:
-        problem = f"{brief(value)} is not a duration"
-        raise InputError(problem, "give a number from 0", column=column)
+        raise InputError(f"{brief(value)} is not a duration", "give a number from 0", column=column)
     return round(taken) if taken <= _DAY_MS else None
 
 
@@ -287,23 +286,16 @@ class Matcher:
         raise InputError(f"no item matches {brief(texts or values)}", remedy)
 
     def _match(self, text: str) -> str | None:
-        for spelling in _spellings(text):
+        spellings = list(_spellings(text))
+        for spelling in spellings:
             if spelling in self._names:
                 return spelling
-        found = self._texts.get(text) or self._by_end(text)
+        paths = (PurePosixPath(spelling).parts[-self._longest :] for spelling in spellings)
+        ends = (self._ends.get(parts[at:]) for parts in paths for at in range(len(parts)))
+        found = self._texts.get(text) or next(filter(None, ends), [])  # the longest end
         if len(found) > 1:
-            problem = f"{brief(text)} may be any of {shown(found, 3)}"
-            raise InputError(problem, "name items apart")
+            raise InputError(f"{brief(text)} may be any of {shown(found, 3)}", "name items apart")
         return found[0] if found else None
-
-    def _by_end(self, text: str) -> list[str]:
-        """Return the images whose path shares the longest end with this one."""
-        for spelling in _spellings(text):
-            parts = PurePosixPath(spelling).parts[-self._longest :]
-            for place in range(len(parts)):
-                if found := self._ends.get(parts[place:]):
-                    return found
-        return []
 
 
 def _spellings(text: str) -> Iterator[str]:

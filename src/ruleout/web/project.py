@@ -214,8 +214,7 @@ def read_card(folder: Path) -> Card:
         raise StoreError("this is a file", "give the folder of a project", file=folder)
     file = folder / FILE
     if not file.is_file():  # a pipe would keep us waiting
-        problem = f"this is not a labelling project: it has no {FILE}"
-        raise StoreError(problem, _INIT, file=folder)
+        raise StoreError(f"this is not a labelling project: it has no {FILE}", _INIT, file=folder)
     with open(file, "rb") as stream:
         content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:

@@ -49,8 +49,7 @@ class TeamApi:
             raise ProblemError("invalid", "say 1 to close the account or 0 to open it")
         try:
             if disabled == "1" and self._store.user(name).id == call.person.id:
-                remedy = "ask another lead"
-                raise RefusedError("this would lock you out", remedy, reason="conflict")
+                raise RefusedError("this would lock you out", "ask another lead", reason="conflict")
             self._store.disable(name, disabled == "1", self._now(), by=call.person)
         except RefusedError as error:
             return self._refused(call, error)
