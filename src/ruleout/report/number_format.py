@@ -44,9 +44,9 @@ def value(mean: object, std: object, show: Callable[[object], str] = points) -> 
     return shown if shown == MISSING or not known(std) else f"{shown} ± {show(std)}"
 
 
-def signed(difference: float | None) -> str:
+def signed(difference: float | None, digits: int = 2) -> str:
     """Show a difference of shares in percentage points, with its sign."""
-    shown = points(difference)
+    shown = points(difference, digits)
     return f"+{shown}" if shown.strip("0.") and shown[0] not in f"−{MISSING}" else shown
 
 

@@ -43,8 +43,7 @@ class Line:
 
 def one_of(name: str, value: object, known: Sequence[object]) -> None:
     if value not in known:
-        say = ", ".join(map(repr, known))
-        raise InputError(f"{name} is {brief(value)}", f"use one of {say}")
+        raise InputError(f"{name} is {brief(value)}", f"use one of {', '.join(map(repr, known))}")
 
 
 def same_length(where: str, part: object, *names: str) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from ruleout.labels.laws import EXPECTED, Test, pearson
 from ruleout.labels.origins import wilson
 from ruleout.report import Histogram, svg
-from ruleout.report.number_format import count, duration, number
+from ruleout.report.number_format import count, duration, number, signed
 from ruleout.report.page import view
 from ruleout.report.svg import Scale, fill
 from ruleout.web import answer_log
@@ -319,16 +319,9 @@ def _classes_picture(drawn: View, names: tuple[str, ...]) -> Markup:
     x, bars, rows = Scale(0, max([1.0, *seen, *mean]), 0, 100), [], []
     for code, n, expected in zip(kept.tolist(), seen, mean, strict=True):
         bars.append((x.percent(n), x.percent(expected)))
-        off_by = _difference(n, expected)
+        off_by = f"{signed(n / expected - 1, 1)} %" if expected else "–"
         rows.append([named(names[code], 100)[0], count(n), number(expected), off_by])
     return fill("class_counts.html", "web/pages", bars=bars, rows=rows, classes=len(names))
-
-
-def _difference(observed: int, expected: float) -> str:
-    if not expected:
-        return "–"
-    off = 100 * (observed / expected - 1)
-    return f"{'+' if off >= 0.05 else '−' if off <= -0.05 else ''}{abs(off):.1f} %"
 
 
 _ROWS = 12  # of the table beneath the curve
