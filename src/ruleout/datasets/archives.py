@@ -234,7 +234,7 @@ def _named(
     table: Any, classes: tuple[ClassName, ...] | None, name: str, gaps: bool = False
 ) -> NDArray[Any]:
     """Return the class that each row of a table of 0 and 1 names; with `gaps`, or an empty text."""
-    table = table.toarray() if hasattr(table, "toarray") else table
+    table = tables.dense(table)
     if classes is None or table.shape[1] != len(classes):
         problem = f"array {name!r} is {table.shape[1]} wide for {len(classes or ())} classes"
         raise DataError(problem, "save one label, or 0 and 1 for each class")
@@ -263,7 +263,8 @@ def _columns(raw: Any, names: list[str], ask: Request, own: str) -> dict[str, An
     if not names and before is not None and len(before) == raw.shape[1]:
         names = list(before)  # the columns have no names of their own: their order counts
     names = names or [f"x{place}" for place in range(raw.shape[1])]
-    features = tables.choose(names, ask.features_alone)
+    told = ("features", "ignore", "featureless", "reading")  # a matrix has nothing but features
+    features = tables.choose(names, Request(**{name: getattr(ask, name) for name in told}))
     if not hasattr(raw, "indptr"):
         check_memory(len(raw), max(len(features), 1))
     if features != names:

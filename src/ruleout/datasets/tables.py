@@ -400,19 +400,8 @@ class Request:
         return "votes" if self.voted else "excluded" if self.candidates is None else "candidates"
 
     @property
-    def features_alone(self) -> Request:
-        """What is asked of the columns of a matrix, which has nothing but features."""
-        told = ("features", "ignore", "featureless", "reading")
-        return Request(**{name: getattr(self, name) for name in told})
-
-    @property
     def named(self) -> tuple[str, ...]:
         return tuple(name for name in (self.about, self.label) if name is not None)
-
-    @property
-    def naming(self) -> tuple[str, ...]:
-        """The columns whose cells name classes."""
-        return self.named if self.known is None else (*self.named, self.known)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -459,8 +448,7 @@ class Request:
             problem = "columns of ruled-out classes and of candidates are asked for"
             raise DataError(problem, "name one of the two")
         if self.voted and self.about is not None:
-            problem = "votes and a column of sets are asked for"
-            raise DataError(problem, "name one of the two")
+            raise DataError("votes and a column of sets are asked for", "name one of the two")
         if self.answer is not None and self.candidates is None:
             problem = f"column {self.answer!r} is asked for as answers, but not what they are about"
             raise DataError(problem, "name its column with candidates=... (--candidates)")
@@ -675,7 +663,8 @@ class _Reader:
         x, coarse = to_matrix(features, fractional)
         known = self._classes or ask.classes is not None or columns.classes is not None
         if ask.named and not known and self._wide is not None:
-            parts = column_batches(self._path, lambda _: [], ask.naming)
+            naming = ask.named if ask.known is None else (*ask.named, ask.known)
+            parts = column_batches(self._path, lambda _: [], naming)
             self._classes = _seen((part.cells for part in parts), ask)
         found = labelled(columns, ask, self._classes)
         self._guesses = found.pop("notes")
@@ -1091,7 +1080,6 @@ class Scaling(NamedTuple):
         return cls(least.astype("f"), np.where(most > least, most - least, 1).astype("f"))
 
     def __call__(self, x: Any) -> Any:
-        """Return rows scaled."""
         if hasattr(x, "indptr"):
             return type(x)((x.data / self.spread[x.indices], x.indices, x.indptr), x.shape)
         return ((x.reshape(len(x), -1) - self.mean) / self.spread).reshape(x.shape)
