@@ -136,10 +136,17 @@ def _answer(answers: Iterator[Answer], out: Path | None, named: str) -> None:
     take them for a formula.
     """
     found = (_columns(*answer, out, named) for answer in answers)
-    if out is None:
-        _show(next(found), sum(map(len, found)))
+    if out is not None:
+        typer.echo(f"Written: {out} ({_write(found, out):,} rows)")
         return
-    typer.echo(f"Written: {out} ({_write(found, out):,} rows)")
+    first, rows = next(found), []
+    more = len(first) + sum(map(len, found)) - _SHOWN  # read before anything is shown
+    for row, values in enumerate(first.slice(0, _SHOWN).to_pylist()):
+        cells = (f"{one:.4f}" if isinstance(one, float) else one for one in values.values())
+        rows.append((row, *cells))
+    show_rows(("row", *first.column_names), rows, framed=True)
+    if more > 0:
+        typer.echo(f"{more:,} more rows: write them with --out FILE.")
 
 
 def _columns(table: Table, columns: dict[str, Any], out: Path | None, named: str) -> pa.Table:
@@ -179,13 +186,3 @@ def _write(found: Iterator[pa.Table], out: Path) -> int:
                 writer = opened.enter_context(made)
             writer.write_table(part)
     return rows
-
-
-def _show(first: pa.Table, more: int) -> None:
-    rows = []
-    for row, values in enumerate(first.slice(0, _SHOWN).to_pylist()):
-        cells = (f"{one:.4f}" if isinstance(one, float) else one for one in values.values())
-        rows.append((row, *cells))
-    show_rows(("row", *first.column_names), rows, framed=True)
-    if len(first) + more > _SHOWN:
-        typer.echo(f"{len(first) + more - _SHOWN:,} more rows: write them with --out FILE.")
