@@ -8,10 +8,10 @@ are in the steps that make the tables (``migrations``).
 
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
-import sqlalchemy as sa
-from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Integer, MetaData, Table, Text
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ def moment(microseconds: int) -> datetime:
 class Moment(TypeDecorator[datetime]):
     """A moment in UTC, kept as whole microseconds since 1970, exact on every database."""
 
-    impl = sa.BigInteger
+    impl = BigInteger
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, _: object) -> int | None:
@@ -56,28 +56,14 @@ def key(number: object) -> int:
     return number if type(number) is int and 0 <= number < 2**31 else -1
 
 
-def _whole(name: str, *more: Any) -> Column[int]:
-    return Column(name, Integer, *more, nullable=False)
-
-
-def _words(name: str, nullable: bool = False) -> Column[str]:
-    return Column(name, Text, nullable=nullable)
-
-
-def _switch(name: str) -> Column[bool]:
-    return Column(name, sa.Boolean, nullable=False)
-
-
-def _moment(name: str, nullable: bool = False) -> Column[datetime]:
-    return Column(name, Moment, nullable=nullable)
-
+_full = partial(Column, nullable=False)  # in every row
 
 #: One row: the settings, as JSON; `secret` goes into every draw, so that nobody can foretell one;
 #: `revision` counts the changes of the settings, so that other processes see one.
 project = Table(
     "project", METADATA,
-    Column("id", Integer, primary_key=True), _words("settings"), _moment("created"),
-    Column("secret", sa.BigInteger), Column("revision", Integer),
+    Column("id", Integer, primary_key=True), _full("settings", Text), _full("created", Moment),
+    Column("secret", BigInteger), Column("revision", Integer),
 )  # fmt: skip
 
 #: `folded` is the name without case and look-alike forms, so that no two people look the same;
@@ -85,8 +71,8 @@ project = Table(
 users = Table(
     "users", METADATA,
     Column("id", Integer, primary_key=True),
-    _words("name"), _words("folded"), _words("role"), _switch("disabled"), _moment("added"),
-    _words("password", nullable=True),
+    _full("name", Text), _full("folded", Text), _full("role", Text), _full("disabled", Boolean),
+    _full("added", Moment), Column("password", Text),
 )  # fmt: skip
 
 #: Links by which people choose a password; `token` is a hash, here and in sessions, so that who
@@ -94,7 +80,7 @@ users = Table(
 invites = Table(
     "invites", METADATA,
     Column("token", Text, primary_key=True),
-    _whole("user", ForeignKey("users.id")), _moment("expires"),
+    _full("user", Integer, ForeignKey("users.id")), _full("expires", Moment),
 )  # fmt: skip
 
 #: Who is logged in; `seconds` is how long a session lasts after each use. What has a name is a
@@ -102,24 +88,24 @@ invites = Table(
 sessions = Table(
     "sessions", METADATA,
     Column("token", Text, primary_key=True),
-    _whole("user", ForeignKey("users.id")), _moment("began"), _moment("expires"),
-    _whole("seconds"), _words("name", nullable=True),
+    _full("user", Integer, ForeignKey("users.id")), _full("began", Moment),
+    _full("expires", Moment), _full("seconds", Integer), Column("name", Text),
 )  # fmt: skip
 
 #: Who let somebody in or out; `by` is NULL for the command line.
 events = Table(
     "events", METADATA,
-    Column("number", Integer, primary_key=True), _moment("at"),
-    Column("by", Integer, ForeignKey("users.id")), _words("action"),
-    _whole("user", ForeignKey("users.id")),
+    Column("number", Integer, primary_key=True), _full("at", Moment),
+    Column("by", Integer, ForeignKey("users.id")), _full("action", Text),
+    _full("user", Integer, ForeignKey("users.id")),
 )  # fmt: skip
 
 #: `id` is drawn by lot, `position` is the order in which items were given, `place` that of asking.
 items = Table(
     "items", METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    _words("name"), _words("kind"), _words("path", nullable=True), _words("text", nullable=True),
-    _words("cells"), _words("sha256"), Column("gold", Integer), _whole("place"),
+    _full("name", Text), _full("kind", Text), Column("path", Text), Column("text", Text),
+    _full("cells", Text), _full("sha256", Text), Column("gold", Integer), _full("place", Integer),
     Column("position", Integer),
 )  # fmt: skip
 
@@ -127,37 +113,37 @@ items = Table(
 questions = Table(
     "questions", METADATA,
     Column("id", Integer, primary_key=True),
-    _whole("item", ForeignKey("items.id")), _whole("user", ForeignKey("users.id")),
-    _whole("round"), _words("mode"), Column("proposed", Codes, nullable=False), _whole("size"),
-    _words("law"), Column("seed", sa.BigInteger, nullable=False), _switch("gold"), _moment("given"),
+    _full("item", Integer, ForeignKey("items.id")), _full("user", Integer, ForeignKey("users.id")),
+    _full("round", Integer), _full("mode", Text), _full("proposed", Codes), _full("size", Integer),
+    _full("law", Text), _full("seed", BigInteger), _full("gold", Boolean), _full("given", Moment),
 )  # fmt: skip
 
 #: What was answered, in the order of arrival; `id` and `content` are the client's.
 answers = Table(
     "answers", METADATA,
     Column("number", Integer, primary_key=True),
-    _words("id"), _whole("user", ForeignKey("users.id")),
+    _full("id", Text), _full("user", Integer, ForeignKey("users.id")),
     Column("question", Integer, ForeignKey("questions.id")),
-    _words("kind"), Column("excluded", Codes, nullable=False), Column("which", Integer),
-    Column("undoes", Text, ForeignKey("answers.id")), _switch("late"), _words("status"),
-    Column("took_ms", Integer), _moment("sent", nullable=True), _moment("received"),
-    _words("content"),
+    _full("kind", Text), _full("excluded", Codes), Column("which", Integer),
+    Column("undoes", Text, ForeignKey("answers.id")), _full("late", Boolean), _full("status", Text),
+    Column("took_ms", Integer), Column("sent", Moment), _full("received", Moment),
+    _full("content", Text),
 )  # fmt: skip
 
 #: Which answers were taken back, and by which undo.
 undone = Table(
     "undone", METADATA,
     Column("answer", Integer, ForeignKey("answers.number"), primary_key=True, autoincrement=False),
-    _whole("by", ForeignKey("answers.number")),
+    _full("by", Integer, ForeignKey("answers.number")),
 )  # fmt: skip
 
 #: What leads decided about items whose answers contradict each other; the last one about an item is
 #: in force. `which` is its class, or NULL; `voids` are the numbers of answers that are left out.
 decisions = Table(
     "decisions", METADATA,
-    Column("number", Integer, primary_key=True), _moment("at"),
-    _whole("by", ForeignKey("users.id")), _whole("item", ForeignKey("items.id")),
-    Column("which", Integer), Column("voids", Codes, nullable=False),
+    Column("number", Integer, primary_key=True), _full("at", Moment),
+    _full("by", Integer, ForeignKey("users.id")), _full("item", Integer, ForeignKey("items.id")),
+    Column("which", Integer), _full("voids", Codes),
 )  # fmt: skip
 
 #: Each round of each item: free (no question), leased (no answer), or answered. Rounds that are
@@ -167,8 +153,8 @@ slots = Table(
     "slots", METADATA,
     Column("item", Integer, ForeignKey("items.id"), primary_key=True, autoincrement=False),
     Column("round", Integer, primary_key=True, autoincrement=False),
-    _whole("place"), _switch("needed"), _switch("test"),
+    _full("place", Integer), _full("needed", Boolean), _full("test", Boolean),
     Column("question", Integer, ForeignKey("questions.id")),
-    Column("holder", Integer, ForeignKey("users.id")), _moment("expires", nullable=True),
+    Column("holder", Integer, ForeignKey("users.id")), Column("expires", Moment),
     Column("answer", Integer, ForeignKey("answers.number")),
 )  # fmt: skip
