@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from ruleout.datasets import tables
 from ruleout.datasets.tables import Request, Table, row_names
 from ruleout.labels.classes import ClassName, class_names, encode
-from ruleout.labels.errors import DataError, InputError
+from ruleout.labels.errors import DataError
 from ruleout.labels.files import RATIO, NpzArchive, archived_sets, settle
-from ruleout.labels.row_files import check_memory, find_column
+from ruleout.labels.row_files import check_memory, find_column, readable
 from ruleout.labels.sets import LabelSets
 
 _CHANNELS = (1, 3, 4)
@@ -63,15 +63,9 @@ class MatArchive:
     @classmethod
     @contextmanager
     def open(cls, file: Path) -> Iterator[MatArchive]:
-        """Open a file; whatever is wrong with it becomes one sentence."""
         content = file.read_bytes()  # a missing file stays a FileNotFoundError
-        try:
+        with readable(".mat file of version 5 to 7", error=DataError):
             yield cls(content)
-        except (InputError, MemoryError):
-            raise
-        except Exception:  # zlib, struct, SciPy: each breaks in ways of its own
-            problem = "this is not a readable .mat file of version 5 to 7"
-            raise DataError(problem, "write it again") from None
 
     @property
     def names(self) -> list[str]:

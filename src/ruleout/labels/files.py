@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, agree, class_names
-from ruleout.labels.errors import InputError, LabelError, brief
+from ruleout.labels.errors import LabelError, brief
 from ruleout.labels.row_files import COLUMN, MARK, META, SUFFIXES
 from ruleout.labels.sets import LabelSets, check_rows, chunks, complement, pack_codes
 
@@ -152,15 +152,8 @@ class NpzArchive:
     @classmethod
     @contextmanager
     def open(cls, file: Path) -> Iterator[NpzArchive]:
-        """Open an archive; whatever is wrong with it becomes one sentence."""
-        with open(file, "rb") as stream:  # a missing file stays a FileNotFoundError
-            try:
-                with zipfile.ZipFile(stream) as archive:
-                    yield cls(archive)
-            except (InputError, MemoryError):
-                raise
-            except Exception:  # zip, zlib, lzma, NumPy's header: each breaks in ways of its own
-                raise LabelError("this is not a readable NPZ file", "write it again") from None
+        with open(file, "rb") as stream, row_files.readable("NPZ file"):
+            yield cls(zipfile.ZipFile(stream))
 
     @property
     def names(self) -> list[str]:
@@ -482,15 +475,10 @@ def _joined(parts: list[pa.Array]) -> pa.ChunkedArray:
 
 @contextmanager
 def parquet_file(file: Path) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; whatever Arrow finds wrong with it becomes one sentence."""
-    with pa.OSFile(str(file)) as stream:  # a missing file stays a FileNotFoundError
-        try:
-            told = {"pre_buffer": False, "buffer_size": 1 << 20}  # or all that was read stays
-            yield pq.ParquetFile(stream, page_checksum_verification=True, **told)
-        except MemoryError:
-            raise
-        except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
-            raise LabelError("this is not a readable Parquet file", "write it again") from None
+    faults = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError)
+    told = {"pre_buffer": False, "buffer_size": 1 << 20}  # or all that was read stays
+    with pa.OSFile(str(file)) as stream, row_files.readable("Parquet file", faults):
+        yield pq.ParquetFile(stream, page_checksum_verification=True, **told)
 
 
 def _parquet_batches(

@@ -117,6 +117,17 @@ def reporting(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def readable(what: str, faults: Any = Exception, error: Any = LabelError) -> Iterator[None]:
+    """Say in one sentence that a file is broken; readers say so in ways of their own."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except faults:
+        raise error(f"this is not a readable {what}", "write it again") from None
+
+
+@contextmanager
 def at_row(row: int, line: int | None = None) -> Iterator[None]:
     """Put the row into errors that do not name one."""
     try:
