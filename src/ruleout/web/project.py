@@ -176,14 +176,8 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         raise InputError("this is a file", "give the name of a new folder", file=target)
     if target.is_dir() and any(target.iterdir()):
         raise InputError("the folder is not empty", "give the name of a new one", file=target)
-    with atomic_folder(target, _take) as part:
+    with atomic_folder(target) as part:  # an empty folder gives its name up, any other keeps it
         yield part
-
-
-def _take(part: Path, target: Path) -> None:
-    if target.exists():
-        target.rmdir()  # empty, or this raises
-    part.rename(target)
 
 
 @dataclass(frozen=True, kw_only=True)
