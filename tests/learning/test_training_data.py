@@ -355,7 +355,8 @@ def test_likelihoods_are_those_behind_the_weights(images: Any) -> None:
     """What they leave on one class is the weight of a row whose only candidate that is."""
     found, names = read_review(images), names_of(images)[: N - 6]
     log = images.store.answer_log()
-    likely: Any = found.likelihood
+    assert found.evidence is not None
+    likely = found.evidence.likelihood
     chance = np.exp(likely[: N - 6])
     for code in range(10):
         alone = ro.LabelSets(1 - np.eye(10, dtype=int)[[code] * len(names)], NAMES)
@@ -366,7 +367,7 @@ def test_likelihoods_are_those_behind_the_weights(images: Any) -> None:
 
 
 def test_without_gold_questions_nobody_is_said_to_err(rows: Any) -> None:
-    assert read_review(rows, ignore=["more"]).likelihood is None
+    assert read_review(rows, ignore=["more"]).evidence is None
 
 
 def test_items_asked_before_a_class_was_added_say_nothing_of_it_and_do_not_train(

@@ -168,11 +168,6 @@ class Review:
     #: `sets` rules nothing out there
     contradictions: tuple[Contradiction, ...]
 
-    @property
-    def likelihood(self) -> NDArray[np.float64] | None:
-        """The logarithm of how likely all answers about an item are, for every class, or None."""
-        return None if self.evidence is None else self.evidence.likelihood
-
 
 def read_review(project: Project, source: str | Path | None = None, **reading: Any) -> Review:
     """Read all items with what is known about them.
