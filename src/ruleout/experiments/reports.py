@@ -523,12 +523,9 @@ def differing(records: Iterable[Record]) -> int:
         paper = plans.printed_for(one.spec)
         if paper is not None and len(one.accuracy) > 1:
             ours = (100 * one.mean, 100 * one.std, len(one.accuracy))
-            theirs = (paper.mean, paper.std, _PRINTED_TRIALS)
+            theirs = (paper.mean, paper.std, 5)
             found += bool(ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue < 0.05)
     return found
-
-
-_PRINTED_TRIALS = 5
 
 
 def _known(value: float) -> float | None:
