@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ruleout.estimator import RuleOutClassifier
     from ruleout.labels import Evidence
     from ruleout.learning import Review
+    from ruleout.web.project import Project
 
 
 #: Packages of the extra ``label``.
@@ -103,6 +104,12 @@ def _load_plugins(modules: tuple[str, ...]) -> None:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             remedy = "fix it, or leave it out"
             raise ValueError(f"the plugin {name!r} does not load ({said}); {remedy}") from None
+
+
+def open_project(folder: Path) -> Project:
+    from ruleout.web.project import Project  # late: it loads SQLAlchemy
+
+    return Project.open(folder)
 
 
 def tell(notes: Sequence[str]) -> None:
@@ -559,9 +566,8 @@ class Source:
             said = table.sets if table.evidence is None else table.evidence
             return table, table.labels if self.label else said, table.weight
         from ruleout.learning.training_data import USUAL, read_lesson
-        from ruleout.web.project import Project
 
-        with Project.open(self.data) as project:
+        with open_project(self.data) as project:
             how: Any = self.how or USUAL  # checked there
             told = {"graded": graded, "unlabelled": unlabelled} | self._columns
             found = read_lesson(project, how, self.features_from, **told)
@@ -592,9 +598,8 @@ class Source:
             return clf, map(self.heard, self.batches(**told)), None
         from ruleout.estimator.inputs import known_target
         from ruleout.learning import read_review
-        from ruleout.web.project import Project
 
-        with Project.open(self.data) as project:
+        with open_project(self.data) as project:
             found = read_review(project, self.features_from, **(self._columns | told))
             known_target(found.sets, clf.classes_)  # raises for other classes
         tell(found.table.notes)

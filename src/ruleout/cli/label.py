@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from ruleout.cli.common import as_notes, friendly, parse_names, show_rows, tell
+from ruleout.cli.common import as_notes, friendly, open_project, parse_names, show_rows, tell
 from ruleout.cli.shared_options import FeaturesFrom, declared
 
 if TYPE_CHECKING:
@@ -62,12 +62,6 @@ def in_time(seconds: float | None) -> str:
     from ruleout.report.number_format import duration
 
     return "unknown yet" if seconds is None else duration(seconds) if seconds else "none"
-
-
-def _open(project: Path) -> Project:
-    from ruleout.web.project import Project  # late: it loads SQLAlchemy
-
-    return Project.open(project)
 
 
 _MANY = 15  # classes in a question, on average: more takes long to read
@@ -173,7 +167,7 @@ def add(
         raise typer.BadParameter("say --items, --classes, --gold, --gold-rate or --rounds")
     from ruleout.web.items import read_gold
 
-    with _open(project) as opened:
+    with open_project(project) as opened:
         before = opened.store.settings
         rate = _GOLD_RATE if gold is not None and not before.gold_rate else before.gold_rate
         settings = replace(
@@ -289,7 +283,7 @@ def serve(
     from ruleout.web.service import serve as run
     from ruleout.web.service.server import is_loopback
 
-    with _open(project) as opened:
+    with open_project(project) as opened:
         if not (behind_proxy or certificate or is_loopback(host)):
             problem = "passwords and answers can be read on their way to other machines"
             remedy = "give --certificate and --key, or let a proxy speak https and give"
@@ -354,7 +348,7 @@ def users(
         raise typer.BadParameter("write add, invite, close or open and then a name")
     if role is not None and action != "add":
         raise typer.BadParameter("--role goes with add")
-    with _open(project) as opened:
+    with open_project(project) as opened:
         store = opened.store
         if name is None:
             rows = []
@@ -395,7 +389,7 @@ def tokens(
     """
     if (name is None) != (action == "list"):
         raise typer.BadParameter("write add or end and then a name")
-    with _open(project) as opened:
+    with open_project(project) as opened:
         store = opened.store
         if name is None:
             rows = [(one, who, f"{made:%Y-%m-%d}") for one, who, made in store.tokens()]
@@ -417,7 +411,7 @@ def backup(
 
     It holds the database, settings, guidelines and the hashes of the images, not the images.
     """
-    with _open(project) as opened:
+    with open_project(project) as opened:
         opened.backup(file)
     typer.echo(f"Written: {file}")
 
@@ -432,7 +426,7 @@ def status(
     """
     from ruleout.labels.errors import InputError
 
-    with _open(project) as opened:
+    with open_project(project) as opened:
         log = opened.store.answer_log()
         _print_totals(opened, log)
         if log:
@@ -518,7 +512,7 @@ def export(
     """
     from ruleout.web.project_export import write_bundle  # late: it loads SQLAlchemy
 
-    with _open(project) as opened:
+    with open_project(project) as opened:
         made, files = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
     found = made.known
     if wrong := found.contradictions:
@@ -574,7 +568,7 @@ def bring(
     """
     from ruleout.web.importing import read_answers, read_label_studio
 
-    with _open(project) as opened:
+    with open_project(project) as opened:
         items = [item for _, item in opened.store.items()]
         known = opened.store.settings.classes
         if origin == "csv" or (origin is None and file.suffix.lower() != ".json"):
@@ -628,7 +622,7 @@ def plan(
     from ruleout.learning.planning import forecast, measure_curve
     from ruleout.learning.training_data import contradiction_notes
 
-    with _open(project) as opened, as_notes():
+    with open_project(project) as opened, as_notes():
         review = read_review(opened, features_from)
         tell(review.table.notes)
         if not review.tests[1]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, show_rows, tell, watching
+from ruleout.cli.common import Source, friendly, open_project, show_rows, tell, watching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +102,6 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
 
     from ruleout.learning.training_data import contradiction_notes, read_lesson
     from ruleout.methods import approach as find_approach
-    from ruleout.web.project import Project
 
     told: dict[str, Any] = {"likelihood": items.evidence and items.evidence.cases()}
     if items.evidence is None:
@@ -111,7 +110,7 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
         told["likelihood"] = np.where(items.sets.excluded, -np.inf, 0.0)
     if clf.reading_.get("project") != items.table.reading["project"]:
         return told
-    with Project.open(source.data) as project:
+    with open_project(source.data) as project:
         graded = clf.approach == "auto" or find_approach(clf.approach).graded is not None
         given = {"source": source.features_from, "reading": clf.reading_, "graded": graded}
         given["unlabelled"] = clf.learns_unlabelled

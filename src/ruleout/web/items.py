@@ -285,15 +285,11 @@ def _cell(cells: dict[str, Any], column: str) -> Any:
         return None if math.isnan(value) else value
     if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**63):
         return value
-    text = value if isinstance(value, str) else _as_text(value)
+    try:
+        text = json.dumps(value) if isinstance(value, (list, dict)) else str(value)
+    except (TypeError, ValueError, RecursionError):  # bytes inside, or a number of too many digits
+        text = f"a {type(value).__name__} that cannot be shown"
     if not storable(text):
         problem = f"the cell holds {brief(ascii(text))}, which databases cannot hold"
         raise InputError(problem, "leave out NUL characters and lone surrogates", column=column)
     return text
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return json.dumps(value) if isinstance(value, (list, dict)) else str(value)
-    except (TypeError, ValueError, RecursionError):  # bytes inside, or a number of too many digits
-        return f"a {type(value).__name__} that cannot be shown"
