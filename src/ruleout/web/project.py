@@ -176,7 +176,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         raise InputError("this is a file", "give the name of a new folder", file=target)
     if target.is_dir() and any(target.iterdir()):
         raise InputError("the folder is not empty", "give the name of a new one", file=target)
-    with atomic_folder(target) as part:  # an empty folder gives its name up, any other keeps it
+    with atomic_folder(target, Path.rename) as part:  # an empty folder gives its name up
         yield part
 
 
