@@ -84,7 +84,6 @@ def compare(
 
 
 def _share(text: str | None) -> Any:
-    """Read a share of the rows, or 'folds'."""
     if text is None:
         return None
     try:

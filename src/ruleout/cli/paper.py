@@ -137,7 +137,6 @@ def _workers(device: str, tasks: int) -> int:
 
 
 def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> None:
-    """Say how much there is to do."""
     from ruleout.experiments import count_models, estimate
     from ruleout.report.number_format import duration
 

@@ -140,7 +140,6 @@ class Method:
 
     @property
     def criterion_label(self) -> str:
-        """What the criterion is called."""
         if self.criterion == "accuracy":
             return "Held-out estimate" if self.rejected else "Held-out accuracy"
         return f"Held-out {_LABELS.get(self.criterion, self.criterion).lower()}"

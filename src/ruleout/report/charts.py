@@ -133,7 +133,6 @@ class Heat:
 
     @property
     def strength(self) -> NDArray[np.float64]:
-        """Shares over the largest of them, in [0, 1]."""
         return self.shares / self.most
 
     @property

@@ -164,7 +164,6 @@ def score_view(table: parts.ScoreTable, colours: Mapping[str, int]) -> dict[str,
 
 
 def score_latex(part: parts.ScoreTable) -> str:
-    """Write what the page shows of a table as LaTeX."""
     view, rows = score_view(part, {}), []
     for place, row in enumerate(view["rows"]):
         score, *cells = (column.cells[place][0] for column in view["columns"])

@@ -143,7 +143,6 @@ def _device_of(kept: str) -> str:
 
 
 def _fault(password: str, again: str) -> str | None:
-    """Say what is wrong with a new password, or None."""
     shortest, longest = limits.PASSWORD_CHARACTERS
     if len(password) < shortest:
         return f"Use at least {shortest} characters."
