@@ -325,6 +325,17 @@ def test_sets_that_tell_much_make_intervals_narrower_than_labels_alone() -> None
     assert np.mean(wide) < 0.95
 
 
+@pytest.mark.parametrize("accuracy", [0.6, 1.0])
+def test_true_labels_of_rows_that_belong_together_count_once(accuracy: float) -> None:
+    """Whether sets help (0.6) or not: rows that are there five times make nothing narrower."""
+    random, rows = np.random.default_rng(3), np.arange(300)
+    hits = (random.random(300) < accuracy).astype(float)
+    value, known = hits + 0.3 * random.normal(size=300), np.where(rows < 80, hits, np.nan)
+    once = judge_with_labels(value, known)
+    often = judge_with_labels(np.tile(value, 5), np.tile(known, 5), groups=np.tile(rows, 5))
+    np.testing.assert_allclose(often, once, atol=0.01)
+
+
 def test_no_true_label_at_all() -> None:
     with pytest.raises(LabelError, match="no row has a true label"):
         judge_with_labels(np.ones(3), np.full(3, np.nan))

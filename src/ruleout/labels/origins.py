@@ -744,7 +744,7 @@ class Evidence:
             value, right, _ = self.unaided.of(predicted)
             hits = np.where(self.truth < 0, np.nan, predicted == self.truth)
             said = np.where(np.isfinite(right), value, np.nan)
-            return judge_with_labels(said, hits, shift, spread)
+            return judge_with_labels(said, hits, shift, spread, groups)
         found = []
         for off, one in self.at_rates():
             earned = one.credit.of(predicted)
@@ -916,7 +916,7 @@ def join_answers(
 
 
 def judge_with_labels(
-    value: Array, hits: Array, shift: float = 0.0, spread: float = 0.0
+    value: Array, hits: Array, shift: float = 0.0, spread: float = 0.0, groups: Any = None
 ) -> Interval:
     r"""Estimate the accuracy from some true labels, and from what predictions earned everywhere.
 
@@ -931,18 +931,24 @@ def judge_with_labels(
     labels alone (a tenth to a seventh in simulations); where they tell nothing, :math:`\lambda` is
     near 0. It is 0, too, with fewer than ten right or ten wrong predictions, which say too little.
     The interval is of Wilson's kind; `shift` is added to the estimate before, and the standard
-    error `spread` comes on top.
+    error `spread` comes on top. `groups` are as in :func:`judge`.
     """
     known, said = ~np.isnan(hits), ~np.isnan(value)
     h, both, rest = hits[known], known & said, said & ~known
     m, n = len(h), int(rest.sum())
     if not m:
         raise LabelError("no row has a true label", "give some")
-    level = spread**2
+    level, times, off = 0.0, 1.0, np.zeros(len(hits))  # off: what each row adds to the error
+    off[known] = (h - h.mean()) / m
     if both.sum() == m and n > 1 and min(h.sum(), m - h.sum()) >= 10:
         here, there = value[both], value[rest]
         own, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
         weight = float(np.clip(cov / max((1 + m / n) * own, 1e-300), 0, 1))
         shift += weight * float(there.mean() - here.mean())
-        level += (weight**2 * own - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
-    return _score(float(h.mean() + shift), level, 1 / m, 1 / m).proper
+        level = (weight**2 * own - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
+        off[known] -= weight * (here - here.mean()) / m
+        off[rest] = weight * (there - there.mean()) / n
+    if groups is not None:
+        times = _design_effect(off, known / m, np.asarray(groups))
+    bend = times / m
+    return _score(float(h.mean() + shift), times * level + spread**2, bend, bend).proper
