@@ -159,6 +159,8 @@ def test_all_answers_about_an_item_are_one_row(answers: Path) -> None:
         np.testing.assert_allclose(found.x, X[:300])
         np.testing.assert_array_equal(found.labels, Y[:300])
     assert named.row_names == tuple(f"no {item}" for item in range(300))
+    nobody = read_table(answers, **told | {"annotator": None}, item="image", ignore=["who"]).heard()
+    assert nobody.notes[-1].startswith("900 answers about 300 items; by how far they agree, ")
     assert wanted.errors is not None
     assert np.corrcoef(wanted.errors, np.linspace(0.02, 0.3, 8))[0, 1] > 0.8
 
