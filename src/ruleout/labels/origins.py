@@ -706,7 +706,8 @@ class Evidence:
     @cached_property
     def costs(self) -> Array:
         """``[n, k]``: how much less likely each class is than the likeliest."""
-        return np.asarray(np.minimum(-self.likelihood, _FAR))
+        costs = np.minimum(-self.likelihood, _FAR)
+        return np.where(costs > 1e-9, costs, 0.0)  # less is rounding
 
     def at_rates(self) -> Iterator[tuple[float, Evidence]]:
         """Yield itself; then, where gold questions measured the error rate, as at all it may be.
@@ -886,6 +887,9 @@ def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
     whole = len(pair) == 2 and all(isinstance(one, (int, np.integer)) for one in pair)
     if not whole or not 0 <= pair[0] <= pair[1] or pair[1] < 1:
         raise LabelError(f"the error rate is {brief(pair)}", "give (wrong, asked), as in (2, 30)")
+    if pair[0] == pair[1]:
+        say = "see whether the answers that are known are right"
+        raise LabelError(f"all {pair[1]} questions were answered wrongly", say)
     return int(pair[0]), int(pair[1])
 
 
