@@ -626,7 +626,7 @@ def _score(m: float, level: float, slope: float, bend: float, most: float = _FAR
     """Return all t with (m - t)² at most `most` (level + slope t - bend t²), inside 0 and 1."""
     a, b, c = 1 + most * bend, 2 * m + most * slope, m**2 - most * level
     root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
-    ends = ((b + sign * root) / (2 * a) for sign in (-1, 1))
+    ends = (round((b + sign * root) / (2 * a), 12) for sign in (-1, 1))  # m = 1 is inside
     return Interval(m, *(float(np.clip(end, 0, 1)) for end in ends))
 
 
