@@ -343,6 +343,22 @@ def test_true_labels_of_rows_that_belong_together_count_once(accuracy: float) ->
     np.testing.assert_allclose(often, once, atol=0.01)
 
 
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("many", [1, 2, 5])
+def test_intervals_hold_with_few_groups(many: int, labels: bool) -> None:
+    """Of groups a model gets some nearly all right and others hardly: 70 % on average."""
+    held, groups = [], np.repeat(np.arange(many), 30)
+    for seed in range(150):
+        random = np.random.default_rng([seed, many])
+        y = random.integers(K, size=len(groups))
+        right = random.random(len(groups)) < random.beta(1.6, 0.7, size=many)[groups]
+        said = evidence(Uniform().draw(y, K, random), truth=y if labels else None)
+        found = said.judge(np.where(right, y, (y + 1) % K), groups=groups)
+        assert found is not None
+        held.append(found.low <= 1.6 / 2.3 <= found.high)
+    assert np.mean(held) > 0.91
+
+
 def test_no_true_label_at_all() -> None:
     with pytest.raises(LabelError, match="no row has a true label"):
         judge_with_labels(np.ones(3), np.full(3, np.nan))

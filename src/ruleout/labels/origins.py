@@ -631,9 +631,22 @@ def _score(m: float, level: float, slope: float, bend: float, most: float = _FAR
 
 
 def _design_effect(off: Array, weight: Array, groups: NDArray[np.intp]) -> float:
-    """Return how much more the sums of groups vary than rows would; where none is off, at most."""
-    parts = off if np.abs(off).max() > 1e-12 else weight
-    return max(float(np.square(np.bincount(groups, parts)).sum() / np.square(parts).sum()), 1.0)
+    """Return how much more the sums of groups vary than rows would, from 1 to as much as they can.
+
+    Few groups tell little of that: Student's t takes the place of the normal distribution. One
+    group, or none that is off, tells nothing: as much as they can.
+    """
+    from scipy.special import stdtrit  # late: only groups need SciPy
+
+    most, found = (
+        float(np.square(np.bincount(groups, part)).sum() / max(np.square(part).sum(), 1e-300))
+        for part in (weight, off)
+    )
+    many = len(np.unique(groups[weight > 0]))
+    if many < 2 or np.abs(off).max() <= 1e-12:
+        return max(most, 1.0)
+    few = many / (many - 1) * float(stdtrit(many - 1, 0.975)) ** 2 / _FAR_OFF
+    return float(np.clip(few * found, 1.0, max(most, 1.0)))
 
 
 def wilson(hits: float, n: float) -> Interval:
