@@ -240,6 +240,9 @@ def test_what_failed_in_training_is_remembered_of_fewer_rows(tmp_path: Path) -> 
     assert made.exit_code == 0, made.output
     found = run("evaluate", tmp_path / "m", tmp_path / "few.csv", *told)
     assert "The sets that trained the model failed tests (meaning" in found.stdout
+    whole = run("evaluate", tmp_path / "m", tmp_path / "data.csv", *told)
+    assert "No accuracy is estimated" in whole.stdout
+    assert "trained the model failed" not in whole.stdout  # there is no number it could be off
 
 
 def test_the_first_rows_are_tested_whatever_is_read_at_a_time(

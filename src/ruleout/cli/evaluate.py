@@ -94,7 +94,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         about = verdict(findings, table.evidence)
         explained = MISTAKES if may_err(table.evidence) else ()  # by error rates
         why = [one for one in clf.record_.get("rejected", ()) if one not in explained]
-        if why and "p" in about.numbers:
+        if why and "p" in about.numbers and about.level != "warning":
             say = f"The sets that trained the model failed tests ({', '.join(why)}): where these"
             say += " came about alike, an accuracy is off, even if they are too few to show it."
             about = replace(about, message=f"{about.message} {say}")
