@@ -819,6 +819,8 @@ def evidence(
     """
     if origin is not None and (people is not None or np.any(error)):
         raise LabelError("an origin has its own error rates", "leave error and people out")
+    if people is not None and items is None:
+        raise LabelError("people without items", "say which row each of their answers is about")
     gold = None
     if isinstance(error, tuple):
         gold = _gold(error)
