@@ -3,7 +3,7 @@
     python benchmarks/fit_coverage.py [--record] [--runs 400] [--model linear,mlp] [--rows 200,1000]
         [--error 0,0.05,0.1] [--device cuda] [--together 25] [--out fit_coverage.jsonl]
     python benchmarks/fit_coverage.py --record --name fit_coverage_share --model linear --rows 6000
-        --error 0,0.05 --runs 60 --together 5 --out share.jsonl
+        --error 0,0.05 --runs 160 --together 5 --out share.jsonl
 
 Each run draws rows of ten overlapping classes, sets by the released law of which a share is wrong,
 and 30 gold questions that measure this share (none where nothing is wrong). Then it does what

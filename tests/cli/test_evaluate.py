@@ -53,8 +53,17 @@ def width(found: Any) -> float:
     return float(found["accuracy"]["high"] - found["accuracy"]["low"])
 
 
-@pytest.mark.parametrize("by", ["sets", "labels"])
-def test_intervals_count_equal_rows_and_groups_once(by: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("by", "columns"),
+    [
+        ("sets", ("--excluded", "not")),
+        ("sets", ("--excluded", "not", "--known", "is")),
+        ("labels", ("--label", "is")),
+    ],
+)
+def test_intervals_count_equal_rows_and_groups_once(
+    by: str, columns: tuple[str, ...], tmp_path: Path
+) -> None:
     """Every row twice, by features or by name: intervals are as wide as those of single rows."""
     model, data = trained()
     header, *lines = data.read_text().splitlines()
@@ -62,7 +71,7 @@ def test_intervals_count_equal_rows_and_groups_once(by: str, tmp_path: Path) -> 
     often.write_text("\n".join([header, *lines * 2]))
     rows = [f"{line},g{place}" for place, line in enumerate(lines)]
     named.write_text("\n".join([f"{header},group", *rows * 2]))
-    told = ["--json", *(("--excluded", "not") if by == "sets" else ("--label", "is"))]
+    told = ["--json", *columns]
     one, two = (run("evaluate", model, file, *told) for file in (data, often))
     by_name = run("evaluate", model, named, *told, "--group", "group")
     wide = [width(json.loads(one.stdout)[by]) for one in (one, two, by_name)]
@@ -231,6 +240,9 @@ def test_what_failed_in_training_is_remembered_of_fewer_rows(tmp_path: Path) -> 
     assert made.exit_code == 0, made.output
     found = run("evaluate", tmp_path / "m", tmp_path / "few.csv", *told)
     assert "The sets that trained the model failed tests (meaning" in found.stdout
+    whole = run("evaluate", tmp_path / "m", tmp_path / "data.csv", *told)
+    assert "No accuracy is estimated" in whole.stdout
+    assert "trained the model failed" not in whole.stdout  # there is no number it could be off
 
 
 def test_the_first_rows_are_tested_whatever_is_read_at_a_time(

@@ -208,7 +208,7 @@ def test_commands_say_how_many_rows_are_of_each_kind(tmp_path: Path, command: st
         told += ["--approaches", "log", "--trials", 2, "--epochs", 2, "--out", tmp_path / "c"]
     result = run(command, *told)
     assert result.exit_code == 0, result.output
-    said = "The true class of 40 rows is known, 120 have a set, 40 say nothing."
+    said = "The true class of 40 rows is known; of the others 120 have a set, 40 say nothing."
     assert result.stderr.count(said) == 1
 
 

@@ -106,6 +106,7 @@ def test_rows_that_judge_expect_mistakes_too() -> None:
     [
         ("often", 2, "0.05, or 3/30"),
         ("5/3", 1, "give (wrong, asked)"),
+        ("3/3", 1, "all 3 questions were answered wrongly; see whether the answers that are known"),
         ("1.5", 1, "rate is 1.5; give a rate from 0"),
     ],
 )
@@ -114,6 +115,20 @@ def test_a_rate_that_is_none(table: Path, tmp_path: Path, rate: str, code: int, 
     result = run("fit", table, "--out", tmp_path / "m", *ask)
     assert result.exit_code == code
     assert say in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_where_nothing_follows_no_accuracy_is_assumed(tmp_path: Path) -> None:
+    """Six of ten sets of five classes are wrong: worse than guesses."""
+    data, sets = tmp_path / "t.csv", ro.draw(Y, 10, 5, 0)
+    rows = zip(X[:, 20], X[:, 42], sets.to_lists(), strict=True)
+    lines = [f"{a},{b},{'|'.join(map(str, out))}" for a, b, out in rows]
+    data.write_text("\n".join(["a,b,not", *lines]))
+    told = ("--excluded", "not", "--error-rate", "0.6")
+    fitted = run("fit", data, *told, "--epochs", 3, "--out", tmp_path / "m")
+    judged = run("evaluate", tmp_path / "m", data, *told)
+    for one, say in (fitted, "No accuracy is estimated: so much "), (judged, "unknown: so much "):
+        assert say in one.stdout, one.output
+        assert "assumes" not in one.stdout
 
 
 def test_a_rate_without_sets_has_nothing_to_speak_of(table: Path, tmp_path: Path) -> None:
@@ -159,6 +174,8 @@ def test_all_answers_about_an_item_are_one_row(answers: Path) -> None:
         np.testing.assert_allclose(found.x, X[:300])
         np.testing.assert_array_equal(found.labels, Y[:300])
     assert named.row_names == tuple(f"no {item}" for item in range(300))
+    nobody = read_table(answers, **told | {"annotator": None}, item="image", ignore=["who"]).heard()
+    assert nobody.notes[-1].startswith("900 answers about 300 items; by how far they agree, ")
     assert wanted.errors is not None
     assert np.corrcoef(wanted.errors, np.linspace(0.02, 0.3, 8))[0, 1] > 0.8
 

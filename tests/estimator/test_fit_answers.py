@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 
 import ruleout as ro
 from ruleout.estimator import classifier as room
+from ruleout.estimator.inputs import may_err
 from ruleout.theory import answer_outcomes
 from ruleout.training import Trial, fit_grid
 from ruleout.training.class_weights import class_shares
@@ -211,8 +212,10 @@ def test_what_cannot_be_learned_from_is_said(
         classifier(**options).fit(X[:rows], answers, sample_weight=weight)
 
 
-def test_answers_that_are_guesses_are_named_so() -> None:
-    sets = ro.LabelSets(np.tile(np.eye(2, dtype=np.uint8), (20, 1)))
-    guesses = ro.evidence(sets, (15, 30))
+@pytest.mark.parametrize(("size", "k", "error"), [(1, 2, (15, 30)), (3, 10, 0.3)])
+def test_answers_that_are_guesses_are_named_so(size: int, k: int, error: Any) -> None:
+    """A set of s of k classes that is wrong in s / k of all cases says nothing."""
+    guesses = ro.evidence(ro.draw(np.zeros(40, int), k, size, 0), error)
+    assert may_err(guesses)
     with pytest.raises(ValueError, match="every answer is a guess"):
         ro.RuleOutClassifier(approach="likelihood").fit(np.arange(40.0)[:, None], guesses)

@@ -151,6 +151,12 @@ def test_error_rates_that_are_none(error: object) -> None:
         evidence(LabelSets([[1, 0, 0], [0, 1, 0]], 3), error)
 
 
+def test_people_need_items() -> None:
+    """Who said something tells nothing unless others spoke of the same row."""
+    with pytest.raises(LabelError, match="people without items; say which row"):
+        evidence(LabelSets([[1, 0, 0]], 3), people=[0])
+
+
 def test_rows_that_are_none() -> None:
     with pytest.raises(LabelError, match="counted from 0"):
         evidence(LabelSets([[1, 0, 0]], 3), 0.1, items=[-1])

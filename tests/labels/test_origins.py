@@ -192,6 +192,13 @@ def test_of_true_labels_the_interval_is_wilsons() -> None:
     np.testing.assert_allclose(judge(credit), [p, *ends], atol=1e-12)
 
 
+def test_the_interval_of_what_is_never_wrong_ends_at_one() -> None:
+    """To the last bit: rounding had left 1 outside in half of the draws."""
+    for seed in range(30):
+        y = np.random.default_rng(seed).integers(K, size=200)
+        assert judge(Uniform().credit(Uniform().draw(y, K, seed)).of(y)).high == 1, seed
+
+
 @pytest.mark.parametrize("accuracy", [0.6, 0.9, 0.99])
 @pytest.mark.parametrize("error", [0.0, 0.1])
 @pytest.mark.parametrize("kind", ["uniform", "flips"])
@@ -323,6 +330,33 @@ def test_sets_that_tell_much_make_intervals_narrower_than_labels_alone() -> None
         alone = wilson(100, 200)
         wide.append((found.high - found.low) / (alone.high - alone.low))
     assert np.mean(wide) < 0.95
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 1.0])
+def test_true_labels_of_rows_that_belong_together_count_once(accuracy: float) -> None:
+    """Whether sets help (0.6) or not: rows that are there five times make nothing narrower."""
+    random, rows = np.random.default_rng(3), np.arange(300)
+    hits = (random.random(300) < accuracy).astype(float)
+    value, known = hits + 0.3 * random.normal(size=300), np.where(rows < 80, hits, np.nan)
+    once = judge_with_labels(value, known)
+    often = judge_with_labels(np.tile(value, 5), np.tile(known, 5), groups=np.tile(rows, 5))
+    np.testing.assert_allclose(often, once, atol=0.01)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("many", [1, 2, 5])
+def test_intervals_hold_with_few_groups(many: int, labels: bool) -> None:
+    """Of groups a model gets some nearly all right and others hardly: 70 % on average."""
+    held, groups = [], np.repeat(np.arange(many), 30)
+    for seed in range(150):
+        random = np.random.default_rng([seed, many])
+        y = random.integers(K, size=len(groups))
+        right = random.random(len(groups)) < random.beta(1.6, 0.7, size=many)[groups]
+        said = evidence(Uniform().draw(y, K, random), truth=y if labels else None)
+        found = said.judge(np.where(right, y, (y + 1) % K), groups=groups)
+        assert found is not None
+        held.append(found.low <= 1.6 / 2.3 <= found.high)
+    assert np.mean(held) > 0.91
 
 
 def test_no_true_label_at_all() -> None:

@@ -148,6 +148,10 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
     return Finding("fine", "assumption", message, {"labels": many})
 
 
+#: Why there is no accuracy, though no test rejects what it assumes.
+UNKNOWN = "so much may be wrong that nothing follows, or fewer sets are wrong than was said"
+
+
 @contextmanager
 def as_notes() -> Iterator[None]:
     """Print warnings as notes, without the lines of code they come from."""

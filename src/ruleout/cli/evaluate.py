@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, show_rows, tell, verdict
+from ruleout.cli.common import UNKNOWN, Source, friendly, show_rows, tell, verdict
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -94,7 +94,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
         about = verdict(findings, table.evidence)
         explained = MISTAKES if may_err(table.evidence) else ()  # by error rates
         why = [one for one in clf.record_.get("rejected", ()) if one not in explained]
-        if why and "p" in about.numbers:
+        if why and "p" in about.numbers and about.level != "warning":
             say = f"The sets that trained the model failed tests ({', '.join(why)}): where these"
             say += " came about alike, an accuracy is off, even if they are too few to show it."
             about = replace(about, message=f"{about.message} {say}")
@@ -170,13 +170,13 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
             typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
         share = _interval(told["consistency"])
         typer.echo(f"  consistency        {share} (predictions not ruled out)")
-        typer.echo(f"  {told.get('assumption') or told['why']}")
+        if told["accuracy"] is None or isfinite(told["accuracy"].estimate):
+            typer.echo(f"  {told.get('assumption') or told['why']}")
 
 
 def _interval(share: Share) -> str:
     if not isfinite(share.estimate):
-        say = "so much may be wrong that nothing follows, or fewer sets are wrong than was said"
-        return f"unknown: {say}"
+        return f"unknown: {UNKNOWN}"
     return f"{share.estimate:.4f}, 95 % interval {share.low:.3f} to {share.high:.3f}"
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, as_notes, assumed, expecting, friendly, scaling, watching
+from ruleout.cli.common import (
+    UNKNOWN,
+    Source,
+    as_notes,
+    assumed,
+    expecting,
+    friendly,
+    scaling,
+    watching,
+)
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -159,10 +168,13 @@ def _print(
         typer.echo(f"Chosen of {count} by {clf.criterion_.name}{by}: {chosen}.")
         judged = clf.criterion_.name
         told = assumption if judged in ("accuracy", "calibrated") else None
-        if judged != "accuracy" or told is None or told.level != "warning":
+        rejected = told is not None and told.level == "warning"
+        if judged != "accuracy" or not rejected:
             typer.echo(_number(clf.criterion_, "folds" in clf.record_))
-        if told is not None:
+        if told is not None and (rejected or isfinite(clf.criterion_.estimate)):
             typer.echo(told.message)
+        if judged == "likelihood" and clf.criterion == "accuracy":  # which could not choose
+            typer.echo(f"No accuracy is estimated: {UNKNOWN}.")
     else:
         typer.echo(f"Settings: {chosen}.")
     if replaced is not None:
@@ -192,8 +204,7 @@ def _number(judged: Judged, folds: bool) -> str:
         ends = f"95 % interval {low:.3f} to {high:.3f}"
         return f"Its {name}: {estimate:.4f}, {ends} ({how}; what choosing adds is taken off)."
     if not isfinite(estimate):
-        say = "so much may be wrong that nothing follows, or fewer sets are wrong than was said"
-        return f"No {name} is estimated: {say}."
+        return f"No {name} is estimated: {UNKNOWN}."
     name = "log likelihood of what was said" if name == "calibrated" else name
     error_told = f" ± {error:.4f}" if isfinite(error) else ""
     why = "the same rows chose, so it is a little too good"

@@ -58,6 +58,7 @@ from ruleout.datasets.tables import Scaling, dense, equal_groups, row_hashes
 from ruleout.labels.classes import ClassName, encode, look_alikes
 from ruleout.labels.errors import DataError, brief
 from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
+from ruleout.labels.origins import wilson
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets, chunks, count, has, unpack, width
 
@@ -157,10 +158,11 @@ class Findings:
                 "none is wrong, though equal rows contradict each other: where they are about one "
                 "thing, some are"
             )
+        said = "none is wrong, which only true labels can show"
         if "true class" in self:
             many = self["true class"].numbers["labels"]
-            return f"none is wrong, which the true labels of {many:,} rows confirm"
-        said = "none is wrong, which only true labels can show"
+            most = 100 * wilson(0, many).high
+            said = f"none is wrong, as in {many:,} rows of known class (up to {most:.2g} % may be)"
         found = self["sizes"].numbers if "sizes" in self else {"histogram": {}}
         sizes = np.array([(int(s), n) for s, n in found["histogram"].items() if int(s)])
         if not len(sizes):

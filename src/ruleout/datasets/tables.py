@@ -119,8 +119,8 @@ class Table:
             who = np.unique(self.annotators, return_inverse=True)[1]
         said = evidence(self.sets, error, items=about, people=who, truth=self.truth(first))
         names = ["all"] if self.annotators is None else np.unique(self.annotators).tolist()
-        many = f"{len(names):,} people" if len(names) > 1 else "One person"
-        note = f"{many} gave {len(self):,} answers about {len(first):,} items"
+        many = f"{len(names):,} people gave " if len(names) > 1 else ""
+        note = f"{many}{len(self):,} answers about {len(first):,} items"
         if said.errors is not None:
             own, mean = 100 * said.errors, 100 * said.errors[who].mean()
             note += f"; by how far they agree, {mean:.1f} % are wrong"
@@ -177,12 +177,12 @@ class Table:
 
 
 def _kinds(said: Evidence) -> tuple[str, ...]:
-    """Say how many rows have a true class, a set, and nothing, where true classes were read."""
+    """Say of how many rows the true class is known, and how many others have a set, or nothing."""
     if said.truth is None:
         return ()
     known, silent = said.truth >= 0, said.sets.sizes == 0
     rest = f"{int((~known & ~silent).sum()):,} have a set, {int(silent.sum()):,} say nothing"
-    return (f"The true class of {int(known.sum()):,} rows is known, {rest}.",)
+    return (f"The true class of {int(known.sum()):,} rows is known; of the others {rest}.",)
 
 
 def read_table(

@@ -171,8 +171,14 @@ def says(known: LabelSets | Evidence) -> NDArray[np.bool_]:
 
 
 def may_err(said: Evidence | None) -> bool:
-    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible."""
-    return said is not None and bool(((said.costs > 0) & np.isfinite(said.likelihood)).any())
+    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible.
+
+    Or no class is less likely than another, whatever was ruled out: all answers are guesses.
+    """
+    if said is None:
+        return False
+    possible = np.isfinite(said.likelihood)
+    return bool((possible & (said.costs > 0)).any() or (possible.all() and said.sets.sizes.any()))
 
 
 def check_rows(n: int, y: Any, what: str = "set") -> None:

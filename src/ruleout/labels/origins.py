@@ -626,14 +626,27 @@ def _score(m: float, level: float, slope: float, bend: float, most: float = _FAR
     """Return all t with (m - t)² at most `most` (level + slope t - bend t²), inside 0 and 1."""
     a, b, c = 1 + most * bend, 2 * m + most * slope, m**2 - most * level
     root = np.sqrt(max(b**2 - 4 * a * c, 0.0))
-    ends = ((b + sign * root) / (2 * a) for sign in (-1, 1))
+    ends = (round((b + sign * root) / (2 * a), 12) for sign in (-1, 1))  # m = 1 is inside
     return Interval(m, *(float(np.clip(end, 0, 1)) for end in ends))
 
 
 def _design_effect(off: Array, weight: Array, groups: NDArray[np.intp]) -> float:
-    """Return how much more the sums of groups vary than rows would; where none is off, at most."""
-    parts = off if np.abs(off).max() > 1e-12 else weight
-    return max(float(np.square(np.bincount(groups, parts)).sum() / np.square(parts).sum()), 1.0)
+    """Return how much more the sums of groups vary than rows would, from 1 to as much as they can.
+
+    Few groups tell little of that: Student's t takes the place of the normal distribution. One
+    group, or none that is off, tells nothing: as much as they can.
+    """
+    from scipy.special import stdtrit  # late: only groups need SciPy
+
+    most, found = (
+        float(np.square(np.bincount(groups, part)).sum() / max(np.square(part).sum(), 1e-300))
+        for part in (weight, off)
+    )
+    many = len(np.unique(groups[weight > 0]))
+    if many < 2 or np.abs(off).max() <= 1e-12:
+        return max(most, 1.0)
+    few = many / (many - 1) * float(stdtrit(many - 1, 0.975)) ** 2 / _FAR_OFF
+    return float(np.clip(few * found, 1.0, max(most, 1.0)))
 
 
 def wilson(hits: float, n: float) -> Interval:
@@ -706,7 +719,8 @@ class Evidence:
     @cached_property
     def costs(self) -> Array:
         """``[n, k]``: how much less likely each class is than the likeliest."""
-        return np.asarray(np.minimum(-self.likelihood, _FAR))
+        costs = np.minimum(-self.likelihood, _FAR)
+        return np.where(costs > 1e-9, costs, 0.0)  # less is rounding
 
     def at_rates(self) -> Iterator[tuple[float, Evidence]]:
         """Yield itself; then, where gold questions measured the error rate, as at all it may be.
@@ -744,7 +758,7 @@ class Evidence:
             value, right, _ = self.unaided.of(predicted)
             hits = np.where(self.truth < 0, np.nan, predicted == self.truth)
             said = np.where(np.isfinite(right), value, np.nan)
-            return judge_with_labels(said, hits, shift, spread)
+            return judge_with_labels(said, hits, shift, spread, groups)
         found = []
         for off, one in self.at_rates():
             earned = one.credit.of(predicted)
@@ -805,6 +819,8 @@ def evidence(
     """
     if origin is not None and (people is not None or np.any(error)):
         raise LabelError("an origin has its own error rates", "leave error and people out")
+    if people is not None and items is None:
+        raise LabelError("people without items", "say which row each of their answers is about")
     gold = None
     if isinstance(error, tuple):
         gold = _gold(error)
@@ -886,6 +902,9 @@ def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
     whole = len(pair) == 2 and all(isinstance(one, (int, np.integer)) for one in pair)
     if not whole or not 0 <= pair[0] <= pair[1] or pair[1] < 1:
         raise LabelError(f"the error rate is {brief(pair)}", "give (wrong, asked), as in (2, 30)")
+    if pair[0] == pair[1]:
+        say = "see whether the answers that are known are right"
+        raise LabelError(f"all {pair[1]} questions were answered wrongly", say)
     return int(pair[0]), int(pair[1])
 
 
@@ -916,7 +935,7 @@ def join_answers(
 
 
 def judge_with_labels(
-    value: Array, hits: Array, shift: float = 0.0, spread: float = 0.0
+    value: Array, hits: Array, shift: float = 0.0, spread: float = 0.0, groups: Any = None
 ) -> Interval:
     r"""Estimate the accuracy from some true labels, and from what predictions earned everywhere.
 
@@ -931,18 +950,24 @@ def judge_with_labels(
     labels alone (a tenth to a seventh in simulations); where they tell nothing, :math:`\lambda` is
     near 0. It is 0, too, with fewer than ten right or ten wrong predictions, which say too little.
     The interval is of Wilson's kind; `shift` is added to the estimate before, and the standard
-    error `spread` comes on top.
+    error `spread` comes on top. `groups` are as in :func:`judge`.
     """
     known, said = ~np.isnan(hits), ~np.isnan(value)
     h, both, rest = hits[known], known & said, said & ~known
     m, n = len(h), int(rest.sum())
     if not m:
         raise LabelError("no row has a true label", "give some")
-    level = spread**2
+    level, times, off = 0.0, 1.0, np.zeros(len(hits))  # off: what each row adds to the error
+    off[known] = (h - h.mean()) / m
     if both.sum() == m and n > 1 and min(h.sum(), m - h.sum()) >= 10:
         here, there = value[both], value[rest]
         own, cov = here.var(ddof=1), float(np.cov(h, here)[0, 1])
         weight = float(np.clip(cov / max((1 + m / n) * own, 1e-300), 0, 1))
         shift += weight * float(there.mean() - here.mean())
-        level += (weight**2 * own - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
-    return _score(float(h.mean() + shift), level, 1 / m, 1 / m).proper
+        level = (weight**2 * own - 2 * weight * cov) / m + weight**2 * there.var(ddof=1) / n
+        off[known] -= weight * (here - here.mean()) / m
+        off[rest] = weight * (there - there.mean()) / n
+    if groups is not None:
+        times = _design_effect(off, known / m, np.asarray(groups))
+    bend = times / m
+    return _score(float(h.mean() + shift), times * level + spread**2, bend, bend).proper
