@@ -13,7 +13,7 @@ from ruleout.datasets import inspect
 from ruleout.estimator.inputs import may_err
 from ruleout.selection import DivergedError
 from ruleout.selection.origin_search import FoundOrigin
-from ruleout.training import Trial
+from ruleout.training import Trial, configurations
 
 _FEW, _MANY = 2000, 10_000  # rows: up to so many smaller batches
 _EPOCHS, _DEEP = 200, (300, 300, 300)  # of perceptrons with batch norm, on few rows
@@ -25,7 +25,6 @@ class Auto(NamedTuple):
     grid: list[dict[str, Any]]
     criterion: str
     why: str
-    mixed: bool  # whether the best of every approach predict together
     trial: Trial  # with what is learnt about how its sets came about, if anything
     epochs: int | None = None  # None: as for any other grid
 
@@ -39,14 +38,12 @@ class Auto(NamedTuple):
     ) -> Auto:
         """Look at the rows and their sets, and say what to try.
 
-        Sets that tests do not reject as drawn at random are judged by accuracy, others by how well
-        what was said about rows held out is foretold, at the temperature that suits each model.
-        That says little about which approach errs least, so the best of each predict together then.
-        LOG is always tried; where sets are not random, CC (LOG without the weight that stands for
-        randomness) in its place, or, if `find` learns how sets came about, the likelihood under
-        that alone. Perceptrons are also tried with three layers and batch norm, and only so where
-        sets are not random: on BirdSong plain ones foretold what was said as well, but named fewer
-        rows rightly (tried by hand; what is left is in benchmarks/boards.py).
+        Random sets, as far as tests can say: LOG and PRODEN, judged by accuracy. Others: the
+        likelihood alone if `find` learns how sets came about, else conformal PRODEN and CroSel's
+        selection, judged by how well what was said about rows held out is foretold, at the
+        temperature that suits each model. Perceptrons are also tried with three layers and batch
+        norm, and only so where sets are not random: on BirdSong plain ones foretold what was said
+        as well, but named fewer rows rightly (benchmarks/boards.py).
         """
         mistakes, n = may_err(trial.evidence), len(trial.sets)
         told = inspect(trial.sets, x).assumption(mistakes=mistakes)
@@ -56,7 +53,7 @@ class Auto(NamedTuple):
         elif random:
             names, said = ["log", "proden"], "tests do not reject that sets are random"
         else:
-            names, said = ["cc", "proden", "cavl"], "sets are not random"
+            names, said = ["conformal-proden", "crosel"], "sets are not random"
             said += f" ({', '.join(told.numbers['why'])})"
             if trial.evidence is None and trial.rate is None:
                 try:
@@ -66,10 +63,7 @@ class Auto(NamedTuple):
                 said, learnt = f"{said}; {found.why}", found.evidence(trial.sets)
                 if learnt is not None:
                     names, trial = ["likelihood"], replace(trial, evidence=learnt)
-        grid: list[dict[str, Any]] = [
-            {"approach": name, "learning_rate": rate, "weight_decay": decay}
-            for name, rate, decay in product(names, (1e-1, 1e-2, 1e-3), (1e-3, 1e-5))
-        ]
+        grid = [{"approach": name, **one} for name in names for one in configurations("small")]
         epochs = None
         if model == "mlp" and "norm" not in options and (n <= _MANY or not random):
             small = 16 if n <= _FEW else 64 if n <= _MANY else 256
@@ -82,17 +76,25 @@ class Auto(NamedTuple):
             normed = [{"approach": name, "weight_decay": decay, **deep} for name, decay in tried]
             grid = [one | wide for one in grid] + normed if random else normed
             epochs = _EPOCHS if n <= _FEW else None
-        criterion, mixed = "accuracy" if random else "calibrated", len(names) > 1 and not random
-        done = "settings of each chosen" if mixed else "chosen"
-        why = f"{said}; tried {', '.join(names)}, {done} by {criterion}"
-        return Auto(grid, criterion, why, mixed, trial, epochs)
+        criterion = "accuracy" if random else "calibrated"
+        why = f"{said}; tried {', '.join(names)}, chosen by {criterion}"
+        return Auto(grid, criterion, why, trial, epochs)
 
-    def choices(self, grid: Sequence[Mapping[str, Any]], scores: Any, chosen: int) -> list[Any]:
-        """Return what is trained in the end: what was chosen, or the best of each approach."""
-        if not self.mixed:
-            return [grid[chosen]]
-        order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
-        best: dict[str, Any] = {}
-        for place in order.tolist():
-            best.setdefault(grid[place]["approach"], grid[place])
-        return list(best.values())
+    def choices(
+        self, grid: Sequence[Mapping[str, Any]], scores: Any, errors: Any
+    ) -> list[Mapping[str, Any]]:
+        """Return what is trained in the end: the best of each approach that may be the best.
+
+        Accuracy leaves out what it tells from the best (1.96 standard errors, as if each had been
+        judged by other rows). How well sets are foretold leaves out nothing: it says little about
+        which approach errs least.
+        """
+        order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable").tolist()
+        best: dict[str, int] = {}
+        for place in order:
+            best.setdefault(grid[place]["approach"], place)
+        first, *others = best.values()
+        if self.criterion == "accuracy":
+            near = scores[first] - 1.96 * np.hypot(errors, errors[first])
+            others = [place for place in others if scores[place] >= near[place]]
+        return [grid[place] for place in (first, *others)]

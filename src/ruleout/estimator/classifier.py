@@ -388,9 +388,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             options |= {"grid": [found.configuration], "epochs": found.epochs}
             options["progress"] = _stage(tell, "training the choice on all rows")
         if found is not None and auto is not None:
-            tried = found.grid.configurations, found.estimates[0]
-            options["grid"] = auto.choices(*tried, int(found.chosen[0]))
-        usual = 1 if auto is None else 3 if auto.mixed else 5
+            judged = found.estimates[0], found.errors[0]
+            options["grid"] = auto.choices(found.grid.configurations, *judged)
+        usual = 1 if auto is None else 3 if len(options["grid"]) > 1 else 5
         count = _whole("members", usual if self.members is None else self.members)
         seeds = np.random.SeedSequence(seed).generate_state(count).tolist()
         each = [replace(data.trial, seed=own) for own in [seed, *seeds[1:]]]
