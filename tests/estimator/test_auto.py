@@ -47,6 +47,8 @@ def test_sets_that_are_not_random_are_judged_by_likelihood() -> None:
     assert "sets are not random" in plan.why
     assert "no matrix helps" in plan.why
     assert {one["model.norm"] for one in plan.grid} == {True}
+    linear = Auto.of(X, Trial(neighbours(Y)), "linear", {}, nothing)
+    assert {one["approach"] for one in linear.grid} == {"cc", "proden"}
     random = Auto.of(X, Trial(SETS), "mlp", {}, nothing)
     assert {one["model.norm"] for one in random.grid} == {True, False}
 
