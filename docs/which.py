@@ -55,11 +55,11 @@ they know more; {{doc}}`honest` says what that is worth.
 
 ## Over all columns
 
-![Average ranks over {columns} columns]({figure}.png)
+![Average ranks of single approaches over {columns} columns]({figure}.png)
 
-Average ranks over {columns} columns. Bars join approaches that Wilcoxon's signed-rank test with
-Holm's correction does not tell apart at 5 %; columns of one data set are not independent, so its
-p-values are too small.
+Average ranks of the single approaches over {columns} columns. Bars join approaches that Wilcoxon's
+signed-rank test with Holm's correction does not tell apart at 5 %; columns of one data set are not
+independent, so its p-values are too small.
 
 ## `auto` against LOG, column by column
 
@@ -129,9 +129,9 @@ def against_log(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> tuple[
 
 
 def ranking(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> Ranking:
-    """Rank approaches over all columns."""
+    """Rank single approaches over all columns."""
     every = {
-        (data, model, law): {name: record.mean for name, record in column.items()}
+        (data, model, law): {name: one.mean for name, one in column.items() if name != "auto"}
         for law, own in found.items()
         for (data, model), column in own.items()
     }
