@@ -96,7 +96,7 @@ def summary(found: Mapping[str, Mapping[tuple[str, str], Column]]) -> list[str]:
     for law, own in found.items():
         if not own:
             continue
-        ranks = ", ".join(f"{title_of(name)} ({rank:.1f})" for rank, name in mean_rank(own)[:4])
+        ranks = "; ".join(f"{title_of(name)} ({rank:.1f})" for rank, name in mean_rank(own)[:4])
         told = []
         for name in ("log", "auto"):
             lost = [100 * (best(c).mean - c[name].mean) for c in own.values() if name in c]
