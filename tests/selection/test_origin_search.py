@@ -9,9 +9,9 @@ import pytest
 from torch import nn
 
 import ruleout as ro
-from ruleout.labels.errors import InputError
+from ruleout.labels.errors import InputError, LabelError
 from ruleout.labels.origins import Transition, biased_matrix, learn_origin, named_origin
-from ruleout.selection import DivergedError
+from ruleout.selection import DivergedError, origin_search
 from ruleout.training import Trial
 
 X, Y = ro.datasets.load("digits").train
@@ -88,6 +88,18 @@ def test_models_keep_their_options_to_themselves() -> None:
     sets = named_origin("strong:released", 10).draw(Y[:200], 10, seed=3)
     found = ro.find_origin(X[:200], sets, model=small, model_options={"width": 8}, epochs=3)
     assert "model" in found.tried
+
+
+def test_a_matrix_that_tells_no_classes_apart_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No accuracy follows from it; on Italian, with 90 classes, `auto` ended with that error."""
+    even = Transition(np.full((10, 10), 0.1))
+    sets = named_origin("strong:released", 10).draw(Y, 10, seed=3)
+    with pytest.raises(LabelError, match="do not tell classes apart"):
+        ro.evidence(sets, origin=even)
+    monkeypatch.setattr(origin_search, "learn_origin", lambda *_: even)
+    found = ro.find_origin(X, sets, epochs=2)
+    assert found.origin is None
+    assert "tells classes apart" in found.why
 
 
 def test_fewer_rows_than_classes_make_no_clusters() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError
+from ruleout.labels.errors import InputError, LabelError
 from ruleout.labels.origins import Transition, evidence, learn_origin
 from ruleout.selection import DivergedError, at_best, cut_trials, foretold, rows_aside
 from ruleout.training import Trial, fit_grid
@@ -137,22 +137,29 @@ def find_origin(
     fitted = k * (k - 2) / (2 * max(len(asked), 1))  # what so many numbers gain by chance
     tried, best, most = dict[str, tuple[float, float, float, float]](), None, 0.0
 
-    def learn(chance: NDArray[Any], rounds: int) -> tuple[Transition, Tensor]:
-        """Let matrix and model learn from each other, in turn; return both."""
+    def learn(chance: NDArray[Any], rounds: int) -> tuple[Transition, Tensor] | None:
+        """Let both learn from each other, in turn; None if a matrix tells no classes apart."""
         for _ in range(rounds):
             origin = learn_origin(Transition, trial.sets, chance)
-            logits = unseen("likelihood", model, origin)
+            try:
+                logits = unseen("likelihood", model, origin)
+            except LabelError:  # it does not tell classes apart, as where some have a few rows
+                return None
             chance = logits.softmax(-1).numpy()
         return origin, logits
 
     starts: dict[str, NDArray[Any]] = {"model": plain.softmax(-1).numpy()}
     if len(asked) > k:
         pairs = (-unseen("op-after", "mlp")).softmax(-1).numpy()
-        chance = learn(_clusters(pairs, asked), 2)[1].softmax(-1).numpy()
-        if (names := _names(chance, trial.sets, asked, truth)) is not None:
-            starts["clusters"] = chance[:, np.argsort(names)]
+        if (learnt := learn(_clusters(pairs, asked), 2)) is not None:
+            chance = learnt[1].softmax(-1).numpy()
+            if (names := _names(chance, trial.sets, asked, truth)) is not None:
+                starts["clusters"] = chance[:, np.argsort(names)]
     for name, known in starts.items():
-        origin, logits = learn(_with_truth(known, truth), 2 if name == "model" else 1)
+        learnt = learn(_with_truth(known, truth), 2 if name == "model" else 1)
+        if learnt is None:
+            continue
+        origin, logits = learnt
         own, right = _foretold(logits, origin, trial.sets, asked)
         gain, error = _mean(own - first - fitted)
         more, doubt = _mean(right - stays)
@@ -228,6 +235,8 @@ def _with_truth(chance: NDArray[Any], truth: NDArray[np.intp] | None) -> NDArray
 
 
 def _why_not(tried: dict[str, tuple[float, float, float, float]]) -> str:
+    if not tried:
+        return "no matrix that could be learnt tells classes apart"
     worse = [more for gain, error, more, _ in tried.values() if gain > _SURE * error]
     if not worse:
         return "no matrix foretells sets held out better than chance does"
