@@ -15,7 +15,7 @@ from ruleout.selection import DivergedError
 from ruleout.selection.origin_search import FoundOrigin
 from ruleout.training import Trial, configurations
 
-_FEW, _MANY = 2000, 10_000  # rows: up to so many smaller batches
+_TINY, _FEW, _MANY = 32, 2000, 10_000  # rows: fewer make no batches; up to so many smaller ones
 _EPOCHS, _DEEP = 200, (300, 300, 300)  # of perceptrons with batch norm, on few rows
 
 
@@ -68,7 +68,8 @@ class Auto(NamedTuple):
                     names, trial = ["likelihood"], replace(trial, evidence=learnt)
         grid = [{"approach": name, **one} for name in names for one in configurations("small")]
         epochs = None
-        if model == "mlp" and "norm" not in options and (n <= _MANY or not random):
+        deeper = n >= _TINY and (n <= _MANY or not random)
+        if model == "mlp" and "norm" not in options and deeper:
             small = 16 if n <= _FEW else 64 if n <= _MANY else 256
             deep: dict[str, Any] = {"batch_size": small, "schedule": "one-cycle"}
             wide: dict[str, Any] = {"batch_size": 256, "schedule": None, "model.norm": False}

@@ -264,7 +264,8 @@ def balanced_proden(logits: Tensor, excluded: Tensor, *, target: Tensor | None =
 def rc(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
     r"""RC, :math:`-\sum_j t_j \log p_j`: as PRODEN, p being looked at after the step.
 
-    So each step makes a second forward pass, as in the authors' code.
+    So each step makes a second forward pass, with batch norm and dropout as in the step, like the
+    authors' code.
     """
     return _targeted(logits, excluded, target)
 

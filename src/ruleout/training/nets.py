@@ -88,8 +88,11 @@ class Dense:
             self._backward(x, reads, slope.transpose(2, 3), move)
         return loss
 
-    def logits(self, x: Tensor) -> Tensor:
-        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial."""
+    def logits(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """Return ``[T, C, n, k]`` for rows ``[n, ...]``, or ``[T, n, ...]`` of each trial.
+
+        In `training` batch norm and dropout do what they do in a step.
+        """
         with torch.no_grad():
             return self._forward(x)[0]
 
@@ -290,6 +293,10 @@ class Modules:
         out = outs[trial * self.models + model]
         grads = torch.autograd.grad(out, weights, slope[trial, model], allow_unused=True)
         self._keep(self._grad[trial, model], grads)
+        self._settle(trial, model)
+
+    def _settle(self, trial: int, model: int) -> None:
+        """Bring buffers that a module put in the place of its own back into the stack."""
         for part, name, view in self._held[trial, model]:
             now = getattr(part, name)
             if now is not view and now.shape == view.shape:  # the module put another in its place
@@ -301,10 +308,12 @@ class Modules:
         pairs = [(named[n], g) for n, g in zip(self.own, grads, strict=True) if g is not None]
         torch._foreach_copy_([place for place, _ in pairs], [grad for _, grad in pairs])
 
-    def logits(self, x: Tensor) -> Tensor:
+    def logits(self, x: Tensor, *, training: bool = False) -> Tensor:
         rows = self._rows(x)
         with torch.no_grad():
-            outs = self._side_by_side(len(rows), partial(self._one, rows, training=False))
+            outs = self._side_by_side(len(rows), partial(self._one, rows, training=training))
+            if training:
+                self._side_by_side(len(rows), self._settle)
         return torch.stack(outs).view(len(rows), self.models, *outs[0].shape)
 
     def _rows(self, x: Tensor) -> Tensor:
@@ -319,7 +328,8 @@ class Modules:
         if self._last:
             rows = rows.contiguous(memory_format=torch.channels_last)
         with self._rounded():
-            run = _compiled() if training and len(rows) == self.compiled else _call
+            step = training and torch.is_grad_enabled()
+            run = _compiled() if step and len(rows) == self.compiled else _call
             out: Tensor = run(module, rows)
         return out.to(self.dtype)
 
@@ -382,8 +392,8 @@ class Vmapped(Modules):
         self._keep(self._grad.zero_()[: len(x)], grads)
         return loss
 
-    def logits(self, x: Tensor) -> Tensor:
-        self.module.eval()
+    def logits(self, x: Tensor, *, training: bool = False) -> Tensor:
+        self.module.train(training)
         rows = self._rows(x)
         named = self.named([self.parameters[0][: len(rows)]])
         with torch.no_grad():

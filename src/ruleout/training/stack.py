@@ -225,7 +225,7 @@ class Stack:
                 grad.mul_(scale[(...,) + (None,) * (grad.ndim - 2)])
                 self.optimizer.move(place, self.net.parameters[place], at, grad, by)
         if self.memory is not None and self.memory.after:
-            self.memory.look(batch, self.net.logits(x))
+            self.memory.look(batch, self.net.logits(x, training=True))
 
     def _lay_rates(self) -> None:
         """Put the rates of all steps of this epoch on the device, ``[steps, T, C + 1 (+ C)]``."""
