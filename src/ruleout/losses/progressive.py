@@ -148,7 +148,7 @@ def conformal_candidates(seen: Seen, alpha: float | Tensor = 0.05) -> Tensor:
     and stays if it is above `alpha` plus the mean probability of what was ruled out; a row keeps
     all candidates if none would stay. All rows train, their logits are those of the last visit,
     and that mean is over all rows; the authors hold calibrating rows out where there are 1,000 for
-    each class, score them before the epoch, and take the mean of a batch.
+    each class, score them before the epoch, without dropout, and take the mean of a batch.
     """
     p, left = softmax(seen.logits), (1 - seen.excluded).expand_as(seen.logits)
     n = p.shape[-2]
@@ -272,7 +272,10 @@ def rc(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Ten
 
 @_progressive("cavl", paper="Zhang et al. 2022", memory=Memory(evenly, activate))
 def cavl(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
-    r"""CAVL, :math:`-\log p_t`, t the candidate of largest :math:`|f_j - 1| f_j` an epoch ago."""
+    r"""CAVL, :math:`-\log p_t`, t the candidate of largest :math:`|f_j - 1| f_j` an epoch ago.
+
+    f is looked at before the step; the authors' code makes a second pass after it.
+    """
     return _targeted(logits, excluded, target)
 
 
