@@ -114,6 +114,18 @@ def test_rows_that_trained_the_model_are_named_as_such(
     assert "these rows also trained the model" in run("evaluate", model, *words).stderr
 
 
+def test_rows_that_trained_are_known_beside_rows_that_say_nothing(tmp_path: Path) -> None:
+    header, *lines = trained()[1].read_text().splitlines()
+    place = header.split(",").index("not")
+    cells = [line.split(",") for line in lines]
+    for row in cells[::3]:
+        row[place] = ""
+    (tmp_path / "t.csv").write_text("\n".join([header, *(",".join(row) for row in cells)]))
+    told = [tmp_path / "t.csv", "--excluded", "not", "--unlabelled", "--ignore", "is"]
+    run("fit", *told, *QUICK[:-2], "--out", tmp_path / "m")
+    assert "also trained the model" in run("evaluate", tmp_path / "m", *told).stderr
+
+
 def test_candidates_say_the_same_as_what_was_ruled_out(tmp_path: Path) -> None:
     model, data = trained()
     header, *lines = data.read_text().splitlines()

@@ -285,3 +285,14 @@ def test_a_long_fit_is_announced_and_a_short_one_is_not(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
     expecting("cpu")(4 * 86400)
     assert capsys.readouterr().err == "This will take about 96 h 00 min on cpu.\n"
+
+
+def test_equal_rows_that_are_few_are_said_to_stand_alone(tmp_path: Path) -> None:
+    """Eight things or eight values of a column: nobody can tell, so what follows is said."""
+    random = np.random.default_rng(0)
+    rows = [f"{row % 8},{random.choice(['cat', 'dog', 'fish'])}" for row in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["f,not", *rows]))
+    told = ["fit", tmp_path / "t.csv", "--excluded", "not", "--epochs", "2"]
+    found = run(*told, "--out", tmp_path / "m")
+    assert "only 8 rows are different" in found.stderr
+    assert "name what belongs together with --group" in found.stderr

@@ -344,3 +344,54 @@ def test_a_few_true_labels_help() -> None:
         gains.append(scores[1] - scores[0])
     assert min(gains) > -0.01
     assert np.mean(gains) > 0.03
+
+
+def test_known_rows_that_are_not_a_random_part_make_no_number(tmp_path: Path) -> None:
+    """All that are known are of the class that is easiest to tell."""
+    random = np.random.default_rng(2)
+    y = random.integers(4, size=400)
+    x = np.array([[6, 0, 0], [-6, 0, 0], [0, 0.3, 0], [0, -0.3, 0]])[y] + random.normal(
+        size=(400, 3)
+    )
+    sets = ro.draw(y, CLASSES[:4], seed=0)
+    columns = {f"f{at}": x[:, at] for at in range(3)} | {
+        "out": ["|".join(map(str, one)) for one in sets.to_lists()],
+        "known": ["a" if one == 0 else "" for one in y],
+    }
+    csv.write_csv(pa.table(columns), tmp_path / "t.csv")
+    told = [tmp_path / "t.csv", "--excluded", "out", "--known", "known"]
+    found = run("fit", *told, "--epochs", 5, "--out", tmp_path / "m")
+    assert "95 % interval" not in found.output
+    judged = run("evaluate", tmp_path / "m", *told)
+    for output in (found.output, judged.output):
+        assert "not a random part of all (p < 0.001): 'a' is ruled out in 0.0 % of them" in output
+        assert "rows drawn at random, or judge without --known" in output
+    assert "accuracy   " not in judged.output
+    assert json.loads(run("check", *told, "--json").stdout)["assumption"]["level"] == "warning"
+
+
+def test_sets_that_deny_every_known_class_are_named(tmp_path: Path) -> None:
+    """An error rate of n of n is refused, so it is not advised."""
+    rows = [f"{row % 7},{row % 5},{'abcd'[row % 4]}" for row in range(40)]
+    lines = [f"{row},{row[-1] if at < 5 else ''}" for at, row in enumerate(rows)]
+    (tmp_path / "t.csv").write_text("\n".join(["f,g,out,known", *lines]))
+    told = [tmp_path / "t.csv", "--excluded", "out", "--known", "known"]
+    found = run("fit", *told, "--epochs", 2, "--out", tmp_path / "m")
+    assert "5 of 5 rows rule out the class that they are known to have; see whether" in found.stderr
+    assert "--error-rate 5/5" not in found.stderr
+
+
+def test_true_labels_alone_are_called_so(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    y = random.integers(4, size=120)
+    x = np.eye(4)[y] + 0.3 * random.normal(size=(120, 4))
+    columns = {f"f{at}": x[:, at] for at in range(4)} | {
+        "out": [""] * 120,
+        "known": [CLASSES[one] if row < 40 else "" for row, one in enumerate(y)],
+    }
+    csv.write_csv(pa.table(columns), tmp_path / "t.csv")
+    told = [tmp_path / "t.csv", "--excluded", "out", "--known", "known", "--classes", "a,b,c,d"]
+    found = run("fit", *told, "--epochs", 5, "--out", tmp_path / "m")
+    assert "It is that of 40 true labels alone" in found.output
+    judged = run("evaluate", tmp_path / "m", *told[:-2])
+    assert "also trained the model" in judged.stderr

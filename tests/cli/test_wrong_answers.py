@@ -248,3 +248,16 @@ def test_the_likelihood_beats_weights_and_trust() -> None:
     found = np.mean([accuracies("digits", 0.2, 3, seed, epochs=30) for seed in range(2)], 0)
     nothing, weights, likelihood = found
     assert likelihood > max(nothing, weights) + 0.01
+
+
+def test_items_whose_features_differ_and_a_rate_beside_people_are_said(tmp_path: Path) -> None:
+    random, lines = np.random.default_rng(0), ["f,g,who,item,not"]
+    for item in range(40):
+        for who in ("Ann", "Bob", "Cy"):
+            name = random.choice(["cat", "dog", "fish"])
+            lines.append(f"{random.random():.4f},{random.random():.4f},{who},{item},{name}")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    ask = ("--excluded", "not", "--annotator", "who", "--item", "item", "--error-rate", "0.05")
+    found = run("fit", tmp_path / "t.csv", *ask, "--epochs", "2", "--out", tmp_path / "m")
+    assert "Features differ between answers about 40 of these items" in found.stderr
+    assert "the error rate that is given takes the place of this mean" in found.stderr

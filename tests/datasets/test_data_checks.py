@@ -430,3 +430,21 @@ def test_what_does_not_belong_together(options: dict[str, Any], sentence: str) -
     with pytest.raises(ValueError) as caught:
         inspect(ro.draw([0, 1, 2], 3), **options)
     assert str(caught.value) == sentence
+
+
+def test_known_rows_are_tested_for_being_a_random_part() -> None:
+    """By an exact test, whatever the origin: it rejects too seldom rather than too often."""
+    rng, p = np.random.default_rng(0), []
+    for _ in range(200):
+        y = rng.choice(5, 300, p=[0.4, 0.3, 0.1, 0.1, 0.1])
+        sets = ro.draw(y, 5, 2, rng, transition=rng.random((5, 5)) + 0.1)
+        part = np.where(rng.random(300) < 0.2, y, -1)
+        found = data_checks.Inspection(sets.classes).add(sets, truth=part).findings()
+        p.append(found["known rows"].numbers["p"])
+    assert np.mean(np.array(p) < 0.05) < 0.07
+    assert np.mean(np.array(p) < 0.5) > 0.1
+    biased = np.where((y == 0) & (rng.random(300) < 0.5), y, -1)
+    found = data_checks.Inspection(sets.classes).add(sets, truth=biased).findings()
+    assert found["known rows"].level == "warning"
+    assert "are not a random part of all (p < 0.001)" in found["known rows"].message
+    assert "known rows" not in data_checks.Inspection(sets.classes).add(sets, truth=y).findings()

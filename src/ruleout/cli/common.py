@@ -135,17 +135,26 @@ def assumed(target: Any, table: Table) -> Finding | None:
 
 def verdict(found: Findings, said: Evidence | None) -> Finding:
     """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
+    import numpy as np  # late, as torch: --help does without
+
     from ruleout.datasets import Finding
     from ruleout.estimator.inputs import may_err
 
     if said is None or not said.corrected:
         return found.assumption(mistakes=may_err(said))
-    many = 0 if said.truth is None else int((said.truth >= 0).sum())
-    message = (
-        f"It rests on {many:,} true labels, which correct what was ruled out: if their rows are a "
-        "random part of all, it does not matter how sets came about."
-    )
-    return Finding("fine", "assumption", message, {"labels": many})
+    known = np.flatnonzero(said.truth >= 0) if said.truth is not None else []
+    many, numbers = f"{len(known):,} true labels", {"labels": len(known)}
+    if "known rows" in found and found["known rows"].level == "warning":
+        message = f"No accuracy is estimated from {many}. {found['known rows'].message} "
+        message += "Name the classes of rows drawn at random, or judge without --known."
+        return Finding("warning", "assumption", message, {**numbers, "why": []})
+    message = f"It is that of {many} alone, and holds if their rows are a random part of all."
+    if said.unaided is not None and np.isfinite(said.unaided.right[known]).any():
+        message = (
+            f"It rests on {many}, which correct what was ruled out: if their rows are a random "
+            "part of all, it does not matter how sets came about."
+        )
+    return Finding("fine", "assumption", message, numbers)
 
 
 #: Why there is no accuracy, though no test rejects what it assumes.
@@ -164,12 +173,17 @@ def as_notes() -> Iterator[None]:
 def _tell_repeats(table: Table) -> None:
     import numpy as np  # late, as torch: --help does without
 
+    from ruleout.datasets.tables import row_hashes
     from ruleout.training.validation import together
 
     alike = together(table.x)
     if alike is not None:
         many = int((np.bincount(alike)[alike] > 1).sum())
         tell([f"{many:,} rows equal others: they train, choose or judge together."])
+    elif table.groups is None and (different := len(np.unique(row_hashes(table.x)))) < len(table):
+        say = f"only {different} rows are different: equal ones count as examples that happen to be"
+        say += " alike. Where they are the same thing, accuracies are far too good; name what"
+        tell([f"{say} belongs together with --group."])
 
 
 def scaling(table: Table, asked: bool | None) -> bool:
@@ -340,7 +354,7 @@ class Source:
     votes: Annotated[
         options.Names,
         "Instead of both: a column for each class, or in .npz and .mat an array, of 1 (may be this "
-        "class), -1 (is not) and 0 (unknown).",
+        "class), -1 (is not) and 0 (unknown; in a row with a 1: is not).",
     ] = None
     answer: Annotated[
         options.Column,

@@ -56,12 +56,13 @@ def evaluate(
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
     from ruleout.datasets.data_checks import MISTAKES, Inspection
-    from ruleout.estimator.inputs import may_err, positions
+    from ruleout.estimator.inputs import may_err, positions, says
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.training.validation import together
 
     scores: dict[str, Any] = {}
-    seen, rows, told, some = None, 0, 0, list(islice(tables, 2))
+    seen, rows, some = None, 0, list(islice(tables, 2))
+    told = heard = 0  # by which rows are known again: all, and those of which anything is said
     groups = together(some[0].x, some[0].groups) if len(some) == 1 else None
     for table in chain(some, tables):
         probabilities, told = clf.predict_proba(table.x), told + clf.sum_rows(table.x)
@@ -70,6 +71,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
             scores.setdefault("labels", LabelScores()).add(probabilities, codes, groups)
         if table.sets is not None:
             said = table.sets if table.evidence is None else table.evidence
+            heard += clf.sum_rows(table.x[says(said)]) if says(said).any() else 0
             scores.setdefault("sets", SetScores()).add(probabilities, said, groups=groups)
             seen, raw = seen or Inspection(table.sets.classes), table.raw or table
             if (own := slice(max(0, _TESTED - rows))).stop:
@@ -80,7 +82,7 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
                 seen.add(raw.sets[own], raw.x[own], labels, predicted[own].argmax(1), truth)
             rows += len(raw)
     found = {name: score.result() for name, score in scores.items()}
-    if f"{told % 2**64:016x}" == clf.record_.get("rows"):
+    if clf.record_.get("rows") in {f"{one % 2**64:016x}" for one in (told, heard)}:
         tell([_TRAINED.format("rows")])
     if groups is not None:
         many = f"{len(groups):,} rows are {groups.max() + 1:,} groups of equal rows, or as named"

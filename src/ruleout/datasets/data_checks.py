@@ -243,7 +243,8 @@ class Inspection:
         self._predicted = np.zeros((2, k))  # rows of each size, and those that rule it out
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._mistakes = np.zeros((2, k))  # of each true class: how many, and of how many rows
-        self._features: _Features | None = None
+        self._known = np.zeros((2, k + 1))  # of rows of known class, and others: how often each
+        self._features: _Features | None = None  # class is ruled out, and how many rows they are
 
     def add(
         self,
@@ -268,6 +269,11 @@ class Inspection:
             truth = encode(labels, sets.classes, "labels")
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
+        if truth is not None:
+            asked = sets.sizes > 0
+            for place, rows in enumerate((asked & (truth >= 0), asked & (truth < 0))):
+                out = np.rint(sets[rows].shares * sets.sizes[rows].sum())
+                self._known[place] += [*out, rows.sum()]
         if truth is not None and len(known := np.flatnonzero((truth >= 0) & (sets.sizes > 0))):
             true = truth[known]
             wrong = has(sets.packed[known], true)
@@ -297,6 +303,7 @@ class Inspection:
         if self._wrong is not None:
             found += _truth(self._truth, self._mistakes, self._wrong, file)
             found += _mistakes(self._mistakes, self.classes)
+        found += _known(self._known, self.classes)
         found += _predictions(self._predicted)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
@@ -575,6 +582,30 @@ def _truth(
             "Given the truth, some wrong classes are ruled out more often than others ({p}): "
             "approaches assume that they are not.",
         )
+
+
+def _known(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]:
+    """Test whether rows of known class are a random part: as often is each class ruled out there.
+
+    However sets came about, the count of a class among m of n rows is then hypergeometric.
+    """
+    (*known, m), (*others, rest) = counts
+    if not (m and rest):
+        return
+    from scipy.stats import hypergeom  # late: only the test needs SciPy
+
+    out, every = np.array(known), np.add(known, others)
+    tails = hypergeom.cdf(out, m + rest, every, m), hypergeom.sf(out - 1, m + rest, every, m)
+    p = np.minimum(1, 2 * len(names) * np.minimum(*tails))
+    most = int(np.argmin(p))
+    name = brief(names[most]).replace("{", "{{").replace("}", "}}")
+    yield _tested(
+        "known rows",
+        {"p": float(p[most]), "labels": int(m)},
+        "Rows of known class rule out what other rows do ({p}): they may be a random part of all.",
+        f"Rows of known class are not a random part of all ({{p}}): {name} is ruled out in "
+        f"{_percent(known[most] / m)} of them, in {_percent(others[most] / rest)} of the others.",
+    )
 
 
 def _mistakes(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]:

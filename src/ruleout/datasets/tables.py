@@ -126,10 +126,18 @@ class Table:
             note += f"; by how far they agree, {mean:.1f} % are wrong"
             for place, word in ((own.argmin(), ", of the best"), (own.argmax(), " and the worst")):
                 note += f"{word} ({brief(names[place])}) {own[place]:.1f} %" * (len(own) > 1)
+            note += "; the error rate that is given takes the place of this mean" * bool(
+                np.any(error)
+            )
             note += "."
         else:
             rate = "the error rate is as given" if np.any(error) else "they count as never wrong"
             note += f", too few about the same to tell how many are wrong: {rate}."
+        codes = row_hashes(self.x)
+        differ = len(np.unique(about[codes != codes[first][about]]))
+        if differ:
+            note += f" Features differ between answers about {differ:,} of these items: the first "
+            note += "answer's count. Is --item the right column?"
         called = self.row_names if self.items is None else tuple(self.items.tolist())
         held = replace(self, row_names=called, annotators=None, items=None).part(first)
         notes = (*self.notes, note, *_kinds(said))
@@ -157,7 +165,11 @@ class Table:
         rows = np.flatnonzero((truth >= 0) & (self.sets.sizes > 0))
         wrong = int(self.sets[rows].excluded[np.arange(len(rows)), truth[rows]].sum())
         say = f"{wrong:,} of {len(rows):,} rows rule out the class that they are known to have; "
-        return (f"{say}--error-rate {wrong}/{len(rows)} expects as many elsewhere.",) * (wrong > 0)
+        if wrong == len(rows):
+            say += "see whether these are the true classes, and the sets what was ruled out."
+        else:
+            say += f"--error-rate {wrong}/{len(rows)} expects as many elsewhere."
+        return (say,) * (wrong > 0)
 
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the first row about each item, and about which item each row is."""
