@@ -296,3 +296,14 @@ def test_equal_rows_that_are_few_are_said_to_stand_alone(tmp_path: Path) -> None
     found = run(*told, "--out", tmp_path / "m")
     assert "only 8 rows are different" in found.stderr
     assert "name what belongs together with --group" in found.stderr
+
+
+def test_rows_that_weigh_nothing_are_not_counted(tmp_path: Path) -> None:
+    data = write_table(tmp_path / "all.csv")
+    header, *lines = data.read_text().splitlines()
+    weighed = [f"{line},{int(row < 50)}" for row, line in enumerate(lines)]
+    (tmp_path / "t.csv").write_text("\n".join([f"{header},w", *weighed]))
+    told = ["fit", tmp_path / "t.csv", "--excluded", "not", "--ignore", "is", "--weight", "w"]
+    found = run(*told, *QUICK, "--out", tmp_path / "m")
+    assert f"{len(lines) - 50} of {len(lines)} rows weigh nothing: left out." in found.stderr
+    assert "Trained on 50 rows" in found.stdout

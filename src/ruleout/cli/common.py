@@ -142,7 +142,7 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
 
     if said is None or not said.corrected:
         return found.assumption(mistakes=may_err(said))
-    known = np.flatnonzero(said.truth >= 0) if said.truth is not None else []
+    known = np.flatnonzero([] if said.truth is None else said.truth >= 0)
     many, numbers = f"{len(known):,} true labels", {"labels": len(known)}
     if "known rows" in found and found["known rows"].level == "warning":
         message = f"No accuracy is estimated from {many}. {found['known rows'].message} "
@@ -564,7 +564,14 @@ class Source:
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
-        table = self.heard(next(self.batches(wide=None)))
+        table = next(self.batches(wide=None))
+        weight = None if self.annotator or self.item else table.weight  # items have one for all
+        heavy = () if weight is None else weight.nonzero()[0]
+        if 0 < len(heavy) < len(table):
+            left = len(table) - len(heavy)
+            tell([f"{left:,} of {len(table):,} rows weigh nothing: left out."])
+            table = table.part(heavy)
+        table = self.heard(table)
         sets = table.sets
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
             tell(["every row rules out exactly one class; true labels belong in --label"])

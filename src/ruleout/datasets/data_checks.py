@@ -271,9 +271,9 @@ class Inspection:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
         if truth is not None:
             asked = sets.sizes > 0
-            for place, rows in enumerate((asked & (truth >= 0), asked & (truth < 0))):
-                out = np.rint(sets[rows].shares * sets.sizes[rows].sum())
-                self._known[place] += [*out, rows.sum()]
+            for place, those in enumerate((asked & (truth >= 0), asked & (truth < 0))):
+                out = np.rint(sets[those].shares * sets.sizes[those].sum())
+                self._known[place] += [*out, those.sum()]
         if truth is not None and len(known := np.flatnonzero((truth >= 0) & (sets.sizes > 0))):
             true = truth[known]
             wrong = has(sets.packed[known], true)
