@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ruleout as ro
 from ruleout.datasets.registry import REGISTRY
-from ruleout.experiments import Ledger, Spec, gather, paper_tables, plan, run
+from ruleout.experiments import Ledger, Spec, gather, paper_tables, plan, run, runner
 from ruleout.experiments.plans import printed_for, table_of
 from ruleout.experiments.runner import prepare
 from ruleout.labels.errors import InputError, LabelError
@@ -61,6 +62,29 @@ def test_sets_that_data_come_with_are_taken() -> None:
                 assert np.array_equal(trial.sets.excluded, same.excluded)
     finally:
         REGISTRY.pop("mine")
+
+
+def test_a_cell_of_auto_that_was_killed_goes_on_with_the_next_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = Spec(dataset="dermatology", approach="auto", trials=2, grid="small", epochs=20)
+    real, asked = runner._auto_trial, list[int]()
+
+    def one(spec: Spec, t: int, device: str | None) -> dict[str, Any]:
+        asked.append(t)
+        if asked == [0, 1]:
+            raise KeyboardInterrupt  # as a kill would, after the first trial
+        return real(spec, t, device)
+
+    monkeypatch.setattr(runner, "_auto_trial", one)
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, checkpoint=tmp_path / "cell")
+    found = run(spec, checkpoint=tmp_path / "cell")
+    assert asked == [0, 1, 1]
+    whole = run(spec)
+    assert np.array_equal(found.accuracy, whole.accuracy)
+    assert found.about["why"] == whole.about["why"]
+    assert all(np.array_equal(found.curves[n], whole.curves[n]) for n in whole.curves)
 
 
 def test_auto_is_a_row_like_others(tmp_path: Path) -> None:

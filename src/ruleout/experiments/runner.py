@@ -56,9 +56,10 @@ def run(
     (0.01, (2,), (2, 12))
     """
     began = time.perf_counter()
+    folder = None if checkpoint is None else Path(checkpoint)
     if spec.approach == "auto":
-        return _run_auto(spec, prepare(spec), device, began)
-    data, stages = prepare(spec), _Stages(None if checkpoint is None else Path(checkpoint))
+        return _run_auto(spec, device, folder)
+    data, stages = prepare(spec), _Stages(folder)
     options = _options(spec, data, device)
     stages.seconds["prepare"] = time.perf_counter() - began
     trials = data.trials
@@ -209,30 +210,47 @@ def prepare(spec: Spec) -> Prepared:
     return _prepared(spec.dataset, spec.law, spec.features, spec.trials, spec.test_share, spec.seed)
 
 
-def _run_auto(spec: Spec, data: Prepared, device: str | None, began: float) -> Record:
-    """Let `auto` choose in every trial, and measure what it made; there are no curves to follow."""
-    found: dict[str, list[float]] = {"test": [], "train": []}
-    why = []
-    for t, trial in enumerate(data.trials):
-        clf = RuleOutClassifier(
-            approach="auto", model=spec.model, shape=data.shape, device=device,
-            precision=spec.precision, random_state=int(trial.seed or 0),
-        ).fit(data.x if trial.rows is None else data.x[trial.rows], trial.sets)  # fmt: skip
-        why.append(clf.auto_)
-        for name, watch in (("test", data.test), ("train", data.train)):
-            x, y = (data.x if watch.x is None else watch.x), watch.target
-            x, y = (x, y) if watch.rows is None else (x[watch.rows[t]], y[t])
-            found[name].append(float(np.mean(clf.predict(x) == clf.classes_[y])))
-    accuracy, none = np.array(found["test"]), np.empty((0, 1))
-    told = {name: clf.record_[name] for name in _TOLD if name in clf.record_}
-    counts = {"models": spec.trials, "diverged": 0, "diverged_final": 0}
-    seconds = {"seconds": time.perf_counter() - began, "grid_seconds": 0.0}
+def _run_auto(spec: Spec, device: str | None, folder: Path | None) -> Record:
+    """Let `auto` choose in every trial, and measure what it made; there are no curves to follow.
+
+    Trials that are over lie in `folder`: a process that is killed loses only the one under way.
+    """
+    made = list[dict[str, Any]]()
+    for t in range(spec.trials):
+        file = None if folder is None else folder / f"auto-{t}.json"
+        if file is not None and file.exists():
+            made.append(json.loads(file.read_text()))
+            continue
+        made.append(_auto_trial(spec, t, device))
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(file, json.dumps(made[-1]))
+    curves = {n: np.array([[one[n]] for one in made], np.float32) for n in ("test", "train")}
+    counts = {"models": spec.trials, "diverged": 0, "diverged_final": 0, "grid_seconds": 0.0}
+    times = {"seconds": sum(one["seconds"] for one in made)}
+    none = np.empty((0, 1))
     return Record(
         spec=spec, configurations=[{"approach": "auto"}], chosen=np.zeros(spec.trials, np.intp),
-        estimates=none, errors=none, tests=none, accuracy=accuracy, epochs=np.array([spec.epochs]),
-        curves={name: np.array(one, np.float32)[:, None] for name, one in found.items()},
-        about=told | counts | seconds | {"why": why},
+        estimates=none, errors=none, tests=none, accuracy=np.array([one["test"] for one in made]),
+        epochs=np.array([spec.epochs]), curves=curves,
+        about=made[-1]["told"] | counts | times | {"why": [one["why"] for one in made]},
     )  # fmt: skip
+
+
+def _auto_trial(spec: Spec, t: int, device: str | None) -> dict[str, Any]:
+    began, data = time.perf_counter(), prepare(spec)
+    trial = data.trials[t]
+    clf = RuleOutClassifier(
+        approach="auto", model=spec.model, shape=data.shape, device=device,
+        precision=spec.precision, random_state=int(trial.seed or 0),
+    ).fit(data.x if trial.rows is None else data.x[trial.rows], trial.sets)  # fmt: skip
+    found: dict[str, Any] = {"why": clf.auto_}
+    for name, watch in (("test", data.test), ("train", data.train)):
+        x, y = (data.x if watch.x is None else watch.x), watch.target
+        x, y = (x, y) if watch.rows is None else (x[watch.rows[t]], y[t])
+        found[name] = float(np.mean(clf.predict(x) == clf.classes_[y]))
+    told = {name: clf.record_[name] for name in _TOLD if name in clf.record_}
+    return found | {"told": told, "seconds": time.perf_counter() - began}
 
 
 def _options(spec: Spec, data: Prepared, device: str | None) -> dict[str, Any]:
