@@ -149,7 +149,7 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
         message += "Name the classes of rows drawn at random, or judge without --known."
         return Finding("warning", "assumption", message, {**numbers, "why": []})
     message = f"It is that of {many} alone, and holds if their rows are a random part of all."
-    if said.unaided is not None and np.isfinite(said.unaided.right[known]).any():
+    if np.isfinite(said.unaided.right[known]).any():
         message = (
             f"It rests on {many}, which correct what was ruled out: if their rows are a random "
             "part of all, it does not matter how sets came about."

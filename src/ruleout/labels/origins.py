@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -137,7 +137,7 @@ Moments: TypeAlias = tuple[Array, Callable[[Array], Array]]
 
 
 def _spread_by(covariance: Array) -> Callable[[Array], Array]:
-    return lambda u: np.asarray(np.einsum("jc,yjl,lc->yc", u, covariance, u))
+    return lambda u: np.asarray((u * (covariance @ u)).sum(1))
 
 
 def stay_credit(sets: LabelSets, a: Any, b: Array) -> Credit:
@@ -167,6 +167,23 @@ class _Matrix:
             told = f"rates of {len(self.rates)} classes, sets of {k}"
             raise LabelError(told, "give equal classes")
 
+    def _moments(self, s: int = 1) -> Moments:
+        """Return those of what is ruled out in sets of s classes."""
+        raise NotImplementedError
+
+    def must_tell(self, sets: LabelSets) -> None:
+        """Raise where sets of no size that occurs tell classes apart."""
+        sizes = np.unique(sets.sizes[sets.sizes > 0]).tolist()
+        if sizes and not any(_apart(self._moments(size)[0]) for size in sizes):
+            raise LabelError(*_ALIKE)
+
+
+_ALIKE = "the rates do not tell classes apart", "no accuracy follows from them"
+
+
+def _apart(mean: Array) -> bool:
+    return bool(np.linalg.cond(1 - mean) <= 1e6)
+
 
 def _credit_by_size(sets: LabelSets, moments: Callable[[int], Moments]) -> Credit:
     """Return the credit where each size has moments of its own; one that says nothing earns 0."""
@@ -179,7 +196,7 @@ def _credit_by_size(sets: LabelSets, moments: Callable[[int], Moments]) -> Credi
         for part, one in zip(parts, found, strict=True):
             part[sets.sizes == size] = one
     if len(sets) and not np.isfinite(parts[1]).any() and sets.sizes.any():
-        raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
+        raise LabelError(*_ALIKE)
     return Credit(*parts)
 
 
@@ -188,8 +205,8 @@ def _linear_credit(sets: LabelSets, mean: Array, spread_of: Callable[[Array], Ar
 
     Rows that rule out nothing, about which nobody was asked, say nothing.
     """
-    if np.linalg.cond(1 - mean) > 1e6:
-        raise LabelError("the rates do not tell classes apart", "no accuracy follows from them")
+    if not _apart(mean):
+        raise LabelError(*_ALIKE)
     u = np.asarray(np.linalg.inv(1 - mean), float)  # [j, c]
     spread = spread_of(u)  # given y, predicting c
     own = np.diag(spread)
@@ -255,8 +272,9 @@ class Flips(_Matrix):
         self._check(sets.shape[1])
         return _linear_credit(sets, *self._moments())
 
-    def _moments(self) -> Moments:
-        """Of the sets that rule out something, and not everything."""
+    def _moments(self, s: int = 1) -> Moments:
+        """Of the sets that rule out something, and not everything, whatever their size."""
+        del s
         every, proper = self.rates.prod(1), self._proper()
         both = self.rates[:, :, None] * self.rates[:, None, :]
         here = np.arange(len(both))
@@ -310,7 +328,7 @@ class Transition(_Matrix):
         self._check(sets.shape[1])
         with np.errstate(divide="ignore"):
             chance = np.log(self.rates * len(self.rates))
-            every = np.log(_sums_over_sets(self.rates)[0])
+            every = np.log(_sums_by_size(self.rates))
         x, never = sets.excluded.astype(float), np.isneginf(chance)
         found = x @ np.where(never, 0, chance).T - np.maximum(every, -1e300).T[sets.sizes]
         return np.where((x @ never.T.astype(float)) > 0, -np.inf, found)
@@ -321,15 +339,15 @@ class Transition(_Matrix):
         return _credit_by_size(sets, self._moments)
 
     def _moments(self, s: int = 1) -> Moments:
-        some, mean, _ = _sums_over_sets(self.rates, np.eye(len(self.rates)))
-        if not some[:, s].all():
+        k = len(self.rates)
+        if not _sums_by_size(self.rates)[:, s].all():
             raise LabelError(f"no set of {s} classes can occur", "give more classes a chance")
 
         def spread(u: Array) -> Array:
-            all_of, first, second = (part[..., s] for part in _sums_over_sets(self.rates, u))
-            return np.asarray(second / all_of[:, None] - (first / all_of[:, None]) ** 2)
+            every, first, second = _sums_over_sets(self.rates, u, s)
+            return np.asarray(second / every - (first / every) ** 2)
 
-        return mean[..., s] / some[:, None, s], spread
+        return _expected(self.rates, np.eye(k + 1)[[s] * k]), spread
 
 
 class PerRow:
@@ -458,22 +476,33 @@ def _expected(q: Array, sized: Array) -> Array:
     return found
 
 
-def _sums_over_sets(q: Array, u: Array | None = None) -> tuple[Array, Array, Array]:
-    r"""Return, by size, sums over all sets of their weights, the products of their chances times k.
+def _sums_by_size(q: Array) -> Array:
+    """Return by size, ``[k, k + 1]``, sums over sets of the products of their chances times k."""
+    k, some = len(q), np.eye(1, len(q) + 1).repeat(len(q), 0)
+    for j in range(k):
+        some[:, 1:] += q[:, j, None] * k * some[:, :-1]
+    return np.asarray(some)
 
-    `q` is ``[k, m]``. The first is ``[k, m + 1]``; the second and third, ``[k, c, m + 1]``, have
-    each set's :math:`\sum_{j \in \bar Y} u_{jc}` and its square as another factor; u is ``[m, c]``.
+
+def _sums_over_sets(q: Array, u: Array, s: int) -> tuple[Array, Array, Array]:
+    r"""Return the sums over all sets of s classes of :func:`_sums_by_size`, ``[k, 1]``.
+
+    The second and third, ``[k, c]``, have each set's :math:`\sum_{j \in \bar Y} u_{jc}` and its
+    square as another factor; u is ``[k, c]``. Classes in a set are counted, or those outside, so
+    that few are.
     """
-    (k, m), u = q.shape, np.zeros((q.shape[1], 0)) if u is None else u
-    some, first, second = np.zeros((k, m + 1)), *np.zeros((2, k, u.shape[1], m + 1))
-    some[:, 0] = 1
-    for j in range(m):
-        w, add = q[:, j, None] * k, u[j][:, None]
-        more = second[..., :-1] + 2 * add * first[..., :-1] + add**2 * some[:, None, :-1]
-        second[..., 1:] += w[:, None] * more
-        first[..., 1:] += w[:, None] * (first[..., :-1] + add * some[:, None, :-1])
-        some[:, 1:] += w * some[:, :-1]
-    return some, first, second
+    k, few = len(q), min(s, len(q) - s)
+    some, first, second = (np.zeros((few + 1, k, c)) for c in (1, u.shape[1], u.shape[1]))
+    some[0] = 1
+    for j in range(k):
+        w, add = q[:, j, None] * k, u[j]
+        parts = some, first, second
+        inside = w * some, w * (first + add * some), w * (second + add * (2 * first + add * some))
+        stays, counted = (parts, inside) if few == s else (inside, parts)
+        for part, more in zip(stays, counted, strict=True):
+            part[1:] += more[:-1]
+        some, first, second = stays
+    return some[few], first[few], second[few]
 
 
 def _smooth(chance: Array, sets: LabelSets) -> Array:
@@ -664,7 +693,8 @@ class Evidence:
     sets: LabelSets  #: the classes that were ruled out least often stay possible
     #: ``[n, k]``: the logarithm of how likely all that was said is, for every class; at most 0
     likelihood: Array
-    credit: Credit  #: what predicting each class earns
+    #: makes what predicting each class earns by what was said; a matrix takes long for it
+    earns: Callable[[], Credit]
     #: of so many questions with a known answer (second) so many were answered wrongly (first), or
     #: what tells as much; None where the error rates were given
     gold: tuple[int, int] | None = None
@@ -674,28 +704,36 @@ class Evidence:
     errors: Array | None = None  #: ``[people]``: how often each is wrong, where that was learnt
     #: ``[n]``: the position of each row's class where it is known, else -1; None: nobody told
     truth: NDArray[np.intp] | None = None
-    #: the credit before true labels corrected it; None where they are too few for that
-    unaided: Credit | None = None
+    corrected: bool = False  #: whether true labels, of these rows and others, correct what sets say
 
     def __len__(self) -> int:
         return len(self.sets)
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Evidence:
-        made, truth = self.at_error, None if self.truth is None else self.truth[rows]
-        credit = plain = Credit(*(part[rows] for part in self.unaided or self.credit))
-        if self.unaided is not None and truth is not None:
-            credit = _correct(plain, truth)  # by the labels of these rows alone
+        made = self.at_error
         return Evidence(
             self.sets[rows],
             self.likelihood[rows],
-            credit,
+            lambda: Credit(*(part[rows] for part in self.unaided)),
             self.gold,
             None if made is None else lambda error: made(error)[rows],
             np.broadcast_to(self.level, len(self))[rows],
             self.errors,
-            truth,
-            self.unaided and plain,
+            None if self.truth is None else self.truth[rows],
+            self.corrected,
         )
+
+    @cached_property
+    def unaided(self) -> Credit:
+        """What predicting each class earns, before true labels correct it."""
+        return self.earns()
+
+    @cached_property
+    def credit(self) -> Credit:
+        """What predicting each class earns, corrected by the labels of these rows alone."""
+        if self.truth is None or not self.corrected:
+            return self.unaided
+        return _correct(self.unaided, self.truth)
 
     def cases(self) -> Iterator[tuple[float, Array]]:
         """Yield the likelihood at each error rate that may be true, after its log plausibility.
@@ -710,11 +748,6 @@ class Evidence:
             found = made(rate)
             told = wrong * np.log(rate) + (asked - wrong) * np.log1p(-rate) + np.log(width)
             yield float(told), found.likelihood + np.reshape(found.level, (-1, 1))
-
-    @property
-    def corrected(self) -> bool:
-        """Whether enough true labels are known, of these rows and others, to correct the sets."""
-        return self.unaided is not None
 
     @cached_property
     def costs(self) -> Array:
@@ -752,7 +785,7 @@ class Evidence:
         a rate that cannot be excluded would leave nothing to be learnt from the sets, and where no
         accuracy from 0 to 1 is near enough: the rates are not those of these sets.
         """
-        if self.truth is not None and self.unaided is not None:
+        if self.truth is not None and self.corrected:
             if not (self.truth >= 0).any():
                 return None
             value, right, _ = self.unaided.of(predicted)
@@ -843,15 +876,18 @@ def evidence(
         return evidence(sets, np.minimum(own, 0.99), items=places)
 
     likelihood = (origin or Uniform(error=sure)).log_likelihood(sets)
-    credit = (origin or Uniform(error=known)).credit(sets)
+    if isinstance(origin, _Matrix):
+        origin.must_tell(sets)
+    earns = partial((origin or Uniform(error=known)).credit, sets)
     if places is not None:
         n = int(places.max(initial=-1)) + 1
-        joined, likelihood, credit = join_answers(sets, likelihood, credit, places, n)
+        joined, likelihood = join_answers(sets, likelihood, places, n)
+        earns = partial(join_credit, earns, places, n)
     level = likelihood.max(1)
     if np.isneginf(level).any():
         row = int(np.argmax(np.isneginf(level)))
         raise LabelError("the origin cannot make this set", "give every set a chance", row=row)
-    told = credit, gold, None if origin else at_error, level, learnt and learnt.own
+    told = earns, gold, None if origin else at_error, level, learnt and learnt.own
     found = Evidence(joined, likelihood - level[:, None], *told)
     return found if truth is None else _with_truth(found, truth)
 
@@ -866,16 +902,15 @@ def _with_truth(found: Evidence, truth: Any) -> Evidence:
     if not whole or (n and not -1 <= places.min() <= places.max() < k):
         raise LabelError(f"truth is {brief(truth)}", f"give {n} positions of classes, or -1")
     rows, made = np.flatnonzero(places >= 0), found.at_error
-    out, likelihood, enough = found.sets.excluded, found.likelihood.copy(), len(rows) >= _LABELS
+    out, likelihood = found.sets.excluded, found.likelihood.copy()
     hit = np.eye(k)[places[rows]]
     out[rows], likelihood[rows] = hit == 0, np.where(hit > 0, 0, -np.inf)
     return replace(
         found,
         sets=LabelSets(out, found.sets.classes, unlabelled=True),
         likelihood=likelihood,
-        credit=_correct(found.credit, places) if enough else found.credit,
         truth=np.asarray(places, np.intp),
-        unaided=found.credit if enough else None,
+        corrected=len(rows) >= _LABELS,
         at_error=None if made is None else lambda rate: _with_truth(made(rate), places),
     )
 
@@ -916,22 +951,26 @@ def _places(items: Any, m: int) -> NDArray[np.intp]:
 
 
 def join_answers(
-    sets: LabelSets, likelihood: Array, credit: Credit, items: NDArray[np.intp], n: int
-) -> tuple[LabelSets, Array, Credit]:
+    sets: LabelSets, likelihood: Array, items: NDArray[np.intp], n: int
+) -> tuple[LabelSets, Array]:
     """Join what several sets say about each of n rows: independent, given its class."""
-    weight = np.broadcast_to(credit.weight, sets.shape)
-    spread = (weight**2 * np.where(weight > 0, part, 0) for part in credit[1:])
-    parts = (sets.excluded, likelihood, weight, weight * credit.value, *spread)
-    votes, joined, total, value, right, wrong = (
-        _per_row(np.asarray(part, float), items, n) for part in parts
-    )
+    votes, joined = (_per_row(np.asarray(v, float), items, n) for v in (sets.excluded, likelihood))
     joined[np.isneginf(joined).all(1)] = 0  # though none is wrong, they contradict each other
+    out = votes > votes.min(1, keepdims=True)
+    return LabelSets(out, sets.classes, unlabelled=True), joined
+
+
+def join_credit(earns: Callable[[], Credit], items: NDArray[np.intp], n: int) -> Credit:
+    """Join the credit of several sets about each of n rows, each by its weight."""
+    credit = earns()
+    weight = np.broadcast_to(credit.weight, credit.value.shape)
+    spread = (weight**2 * np.where(weight > 0, part, 0) for part in credit[1:])
+    parts = (weight, weight * credit.value, *spread)
+    total, value, right, wrong = (_per_row(part, items, n) for part in parts)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = value / total, right / total**2, wrong / total**2
-    unsaid = total == 0
-    whole = (np.where(unsaid, e, v) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
-    out = votes > votes.min(1, keepdims=True)
-    return LabelSets(out, sets.classes, unlabelled=True), joined, Credit(*whole)
+    whole = (np.where(total == 0, e, v) for v, e in zip(found, (0, np.inf, np.inf), strict=True))
+    return Credit(*whole)
 
 
 def judge_with_labels(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -55,7 +56,8 @@ class Trial:
         found = evidence(self.sets)
         if self.rate is None:
             return found
-        return replace(found, credit=stay_credit(self.sets, 1.0, self.rate), at_error=None)
+        earns = partial(stay_credit, self.sets, 1.0, self.rate)
+        return replace(found, earns=earns, at_error=None)
 
     def part(self, chosen: NDArray[np.intp]) -> Trial:
         given = {name: getattr(self, name) for name in ("weight", "rate", "groups")}

@@ -22,6 +22,7 @@ answer alone has weight :math:`1-e`.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from ruleout.labels import LabelSets
 from ruleout.labels.dawid_skene import learn_errors
 from ruleout.labels.errors import InputError
-from ruleout.labels.origins import Credit, Evidence, join_answers, stay_credit
+from ruleout.labels.origins import Credit, Evidence, join_answers, join_credit, stay_credit
 from ruleout.labels.sets import chunks, count, has, unpack
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
 from ruleout.web.entities import Kind
@@ -148,16 +149,26 @@ def evidence(
     sets = LabelSets.from_packed(log.ruled_out(places), log.classes, unlabelled=True)
     likely = log_likelihoods(log, rates, places)
     likely *= np.isin(places, heard(log, *kinds))[:, None]
-    credit = stay_credit(sets, *_chances(log, rates, places, "yes" in (kinds or "yes")))
-    told = join_answers(sets, likely, credit, at[log.item[places]], len(items))
-    sets, likely, credit = _with_decisions(*told, log.decided[items])
+    about = at[log.item[places]], len(items)
+    joined, likely = join_answers(sets, likely, *about)
+    # Where a lead decided on a class, no other is possible.
+    decided = log.decided[items, None]
+    sure, alone = decided >= 0, decided == np.arange(log.k)
+    out = np.where(sure, ~alone, joined.excluded)
+    likely = np.where(sure, np.where(alone, 0, -np.inf), likely)
+
+    def earns() -> Credit:
+        each = partial(stay_credit, sets, *_chances(log, rates, places, "yes" in (kinds or "yes")))
+        credit = zip((alone, 0, 0), join_credit(each, *about), strict=True)
+        return Credit(*(np.where(sure, known, one) for known, one in credit))
 
     def at_error(rate: float) -> Evidence:
         other = rates._replace(own=np.clip(rates.own * (rate / mean), 1e-4, 0.99))
         return evidence(log, items, *kinds, rates=other)
 
     level = likely.max(1)
-    return Evidence(sets, likely - level[:, None], credit, rates.counts, at_error, level)
+    told = likely - level[:, None], earns, rates.counts, at_error, level
+    return Evidence(LabelSets(out, log.classes, unlabelled=True), *told)
 
 
 def _chances(log: AnswerLog, rates: ErrorRates, places: Whole, both: bool) -> tuple[Vector, Vector]:
@@ -185,17 +196,6 @@ def _chances(log: AnswerLog, rates: ErrorRates, places: Whole, both: bool) -> tu
     b = np.where(drawn, (inside + outside) / (k * (k - 1)), 1 - (out - 1 + free) / (k - 1))
     says = (drawn | alone) & (log.asked_of[places] == k)
     return a * says, b * says
-
-
-def _with_decisions(
-    sets: LabelSets, likely: Vector, credit: Credit, decided: Whole
-) -> tuple[LabelSets, Vector, Credit]:
-    """Where a lead decided on a class, no other is possible."""
-    sure, alone = decided[:, None] >= 0, decided[:, None] == np.arange(likely.shape[1])
-    out = np.where(sure, ~alone, sets.excluded)
-    likely = np.where(sure, np.where(alone, 0, -np.inf), likely)
-    parts = (np.where(sure, known, one) for known, one in zip((alone, 0, 0), credit, strict=True))
-    return LabelSets(out, sets.classes, unlabelled=True), likely, Credit(*parts)
 
 
 def weights(log: AnswerLog, sets: LabelSets, names: Sequence[str], rates: ErrorRates) -> Vector:
