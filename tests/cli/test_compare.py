@@ -48,6 +48,7 @@ def test_it_prints_a_table_and_writes_four_files(data: Path, tmp_path: Path) -> 
     assert code == 0, text
     assert "estimated" in text
     assert "40 rows kept back" in text
+    assert "No p: the test takes at least three trials." in text
     assert str(out / "report.html") in text
     files = sorted(file.name for file in out.iterdir())
     assert files == ["report.html", "results.json", "table.csv", "table.md"]

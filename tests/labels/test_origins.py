@@ -514,3 +514,17 @@ def test_evidence_of_an_origin() -> None:
     blind: Any = evidence(sets).judge(predicted)
     assert found.low < 0.7 < found.high
     assert not blind.low < 0.7 < blind.high
+
+
+def test_many_classes_take_no_time() -> None:
+    """Boards have 171 and more, of which few are left: all sums over sets took hours."""
+    k, random = 171, np.random.default_rng(0)
+    q = random.dirichlet(np.full(k, 5.0), k) * (1 - np.eye(k)) + 1e-4
+    origin = Transition(q / q.sum(1, keepdims=True), f"fixed:{k - 4}")
+    y = random.integers(k, size=4000)
+    credit = origin.credit(origin.draw(y, k, seed=1))
+    right, wrong = credit.of(y), credit.of((y + 1) % k)
+    for found, mean, variance in ((right, 1, right.right), (wrong, 0, wrong.wrong)):
+        error = np.sqrt(variance.mean() / len(y))
+        assert abs(found.value.mean() - mean) < 4 * error
+    assert right.right.mean() == pytest.approx(right.value.var(), rel=0.2)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from ruleout.cli import shared_options as options
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Findings, Table
@@ -143,7 +144,7 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
     if said is None or not said.corrected:
         return found.assumption(mistakes=may_err(said))
     known = np.flatnonzero([] if said.truth is None else said.truth >= 0)
-    many, numbers = f"{len(known):,} true labels", {"labels": len(known)}
+    many, numbers = counted(len(known), "true label"), {"labels": len(known)}
     if "known rows" in found and found["known rows"].level == "warning":
         message = f"No accuracy is estimated from {many}. {found['known rows'].message} "
         message += "Name the classes of rows drawn at random, or judge without --known."

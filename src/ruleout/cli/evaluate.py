@@ -14,6 +14,7 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import UNKNOWN, Source, friendly, show_rows, tell, verdict
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -85,8 +86,8 @@ def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
     if clf.record_.get("rows") in {f"{one % 2**64:016x}" for one in (told, heard)}:
         tell([_TRAINED.format("rows")])
     if groups is not None:
-        many = f"{len(groups):,} rows are {groups.max() + 1:,} groups of equal rows, or as named"
-        tell([f"{many}; intervals of accuracy count groups"])
+        many = f"{len(groups):,} rows are {counted(groups.max() + 1, 'group')} of equal rows"
+        tell([f"{many}, or as named; intervals of accuracy count groups"])
     if seen is not None:
         findings = seen.findings()
         equal = next((one for one in findings if one.name == "equal rows"), None)
@@ -159,7 +160,7 @@ def _plain(found: Any, names: list[Any]) -> Any:
 def _print(found: dict[str, Any], names: list[Any]) -> None:
     if "labels" in found:
         told = found["labels"]
-        typer.echo(f"By the true labels of {told['rows']:,} rows:")
+        typer.echo(f"By the true labels of {counted(told['rows'], 'row')}:")
         typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
         typer.echo(f"  calibration error  {told['calibration_error']:.4f} (ECE, 15 bins)")
         _table(told["classes"], names)
@@ -167,7 +168,7 @@ def _print(found: dict[str, Any], names: list[Any]) -> None:
         if name not in found:
             continue
         told = found[name]
-        typer.echo(f"By {what} {told['rows']:,} {'rows' if name == 'sets' else 'items'}:")
+        typer.echo(f"By {what} {counted(told['rows'], 'row' if name == 'sets' else 'item')}:")
         if told["accuracy"] is not None:
             typer.echo(f"  accuracy           {_interval(told['accuracy'])}")
         share = _interval(told["consistency"])

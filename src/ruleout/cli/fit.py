@@ -20,6 +20,7 @@ from ruleout.cli.common import (
     scaling,
     watching,
 )
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Table
@@ -155,7 +156,7 @@ def _print(
         kept = clf.learns_unlabelled
         how = "learn from what the model says of them" if kept else "are left out"
         also += f"; {silent:,} more say nothing and {how}"
-    rows = f"{len(table) - silent:,} rows of {kind} features"
+    rows = f"{counted(len(table) - silent, 'row')} of {kind} features"
     typer.echo(f"Trained on {rows}, {len(clf.classes_)} classes{also}.")
     if hasattr(clf, "auto_"):
         typer.echo(f"Auto: {clf.auto_}.")

@@ -17,6 +17,7 @@ import typer
 
 from ruleout.cli.common import as_notes, friendly, open_project, parse_names, show_rows, tell
 from ruleout.cli.shared_options import FeaturesFrom, declared
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     from ruleout.learning.planning import Forecast, Planned
@@ -190,7 +191,7 @@ def add(
     more = {"item(s)": grown.items, "known class(es)": grown.gold, "class(es)": new}
     added = ", ".join(f"{count:,} {what}" for what, count in more.items() if count)
     typer.echo(f"Added: {added or 'no items or classes'}.")
-    each = f"{settings.rounds:,} answer{'s' if settings.rounds > 1 else ''} for each"
+    each = f"{counted(settings.rounds, 'answer')} for each"
     typer.echo(f"The project has {len(settings.classes):,} classes, and asks for {each}.")
 
 
@@ -236,10 +237,9 @@ def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str
     from shlex import quote
 
     settings, tests = made.store.settings, sum(item.gold is not None for item in found.items)
-    kinds = {"image": "images", "text": "texts", "row": "rows"}
     typer.echo(
-        f"{len(found.items):,} {kinds[found.items[0].kind]}, {len(settings.classes):,} classes, "
-        f"{settings.rounds:,} answer{'s' if settings.rounds > 1 else ''} for each"
+        f"{counted(len(found.items), found.items[0].kind)}, {len(settings.classes):,} classes, "
+        f"{counted(settings.rounds, 'answer')} for each"
     )
     if settings.gold_rate:
         typer.echo(f"{tests:,} of known class, in {100 * settings.gold_rate:g} % of the questions")
@@ -463,7 +463,7 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
         "items": f"{done.items:,} from {opened.source}",
         "asks": f"{settings.mode}, {len(settings.classes)} classes, law {settings.law}"
         + ("" if settings.cap is None else f", at most {settings.cap}"),
-        "done": f"{done.done:,} of {done.items:,} items",
+        "done": f"{done.done:,} of {counted(done.items, 'item')}",
         "answers": f"{done.given:,} of {done.wanted:,} wanted, {share:.0f} %; "
         f"{done.answers - done.given:,} more as tests, {done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
@@ -523,7 +523,7 @@ def export(
     typer.echo(repr(found.sets))
     typer.echo(
         f"{len(found.unlabelled):,} unlabelled, {len(wrong):,} contradicting, "
-        f"{len(found.tests):,} only asked as tests; {len(made.log):,} answers in the log."
+        f"{len(found.tests):,} only asked as tests; {counted(len(made.log), 'answer')} in the log."
     )
     for name in files:
         typer.echo(f"Written: {out / name}")
@@ -579,7 +579,7 @@ def bring(
         brought = opened.store.bring(found.answers)
     tell(found.notes)
     before = f", {brought.known:,} were there before" if brought.known else ""
-    typer.echo(f"{brought.added:,} answers added{before}.")
+    typer.echo(f"{counted(brought.added, 'answer')} added{before}.")
     if brought.users:
         typer.echo(f"New people: {', '.join(brought.users)}")
 

@@ -12,6 +12,7 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import check_folder, friendly, parse_names, watching
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     from ruleout.experiments import Ledger, Spec
@@ -144,14 +145,14 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
         left = ledger.open(specs)
         done = len({spec.key for spec in specs} & ledger.done())
         seconds = estimate(ledger, left, device) / workers if left else 0.0
-    typer.echo(f"{len(specs)} cells: {done} in the ledger, {len(left)} to run.")
+    typer.echo(f"{counted(len(specs), 'cell')}: {done} in the ledger, {len(left)} to run.")
     if len(specs) - done - len(left):
         typer.echo(f"{len(specs) - done - len(left)} failed too often; --retry tries them again.")
     if left:
         trained = sum(count_models(spec) for spec in left)
         typer.echo(
-            f"{trained:,} models to train, about {duration(seconds)} on {device} with {workers} "
-            f"worker{'s' if workers > 1 else ''}."
+            f"{counted(trained, 'model')} to train, about {duration(seconds)} on {device} with "
+            f"{counted(workers, 'worker')}."
         )
 
 

@@ -11,6 +11,7 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, open_project, show_rows, tell, watching
+from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +94,9 @@ def resolve(
 
     _answer(resolved(), out, source.row_name)
     if out is not None:
-        typer.echo(f"{sure:,} of {rows:,} rows at 0.95 or above; {alone:,} had one class left.")
+        typer.echo(
+            f"{sure:,} of {counted(rows, 'row')} at 0.95 or above; {alone:,} had one class left."
+        )
 
 
 def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _answer(answers: Iterator[Answer], out: Path | None, named: str) -> None:
     """
     found = (_columns(*answer, out, named) for answer in answers)
     if out is not None:
-        typer.echo(f"Written: {out} ({_write(found, out):,} rows)")
+        typer.echo(f"Written: {out} ({counted(_write(found, out), 'row')})")
         return
     first, rows = next(found), []
     more = len(first) + sum(map(len, found)) - _SHOWN  # read before anything is shown

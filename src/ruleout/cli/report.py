@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ruleout.cli.common import check_folder, friendly, parse_names
+from ruleout.labels.errors import counted
 
 
 @friendly()
@@ -42,6 +43,6 @@ def report(
     held = gather(*ledgers)
     made = write_report(held, out, wanted)
     left = len(held.specs) - len(held.records)
-    typer.echo(f"{len(held.records)} cells" + (f", {left} without a result" if left else ""))
+    typer.echo(counted(len(held.records), "cell") + (f", {left} without a result" if left else ""))
     for file in made:
         typer.echo(str(file))

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ruleout.comparison import significance as tests
-from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row, count_of
+from ruleout.comparison.comparison_result import Comparison, Curve, Method, Over, Row
 from ruleout.comparison.judging import Judging, look, plan
 from ruleout.comparison.significance import mean_and_error
 from ruleout.datasets.tables import Scaling
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import brief
+from ruleout.labels.errors import brief, counted
 from ruleout.methods import PAPER, Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import build
@@ -357,7 +357,7 @@ def _grid_in_words(grid: Sequence[Configuration]) -> str:
         found = (one[name] for one in grid)
         told = dict.fromkeys(f"{v:g}" if isinstance(v, float) else str(v) for v in found)
         parts.append(f"{name.replace('_', ' ')} {', '.join(told)}")
-    return f"{count_of(len(grid), 'configuration')} ({'; '.join(parts)})"
+    return f"{counted(len(grid), 'configuration')} ({'; '.join(parts)})"
 
 
 def _costs(approaches: Sequence[Approach], judging: Judging) -> list[float]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ruleout.comparison.judging import Kind, Pictures
 from ruleout.labels.atomic import write_text
 from ruleout.labels.classes import ClassName
-from ruleout.labels.errors import nearest
+from ruleout.labels.errors import counted, nearest
 from ruleout.labels.laws import Law, size_law
 from ruleout.report import parts, write
 from ruleout.report.number_format import MISSING, duration, number, numbers, p_value, points, value
@@ -179,16 +179,17 @@ class Method:
         return [self._score(), chose, say + "The best of several scores is partly luck."]
 
     def _score(self) -> str:
-        trials = count_of(self.trials, "trial")
-        what, rows = self.score_label, f"{self.rows:,}"
+        trials = counted(self.trials, "trial")
+        what = self.score_label
         if self.kind == "labels":
             last = f", averaged over the last {self.average} epochs" if self.average > 1 else ""
             spread = f"mean ± {self.spread_label} of {trials}" if self.trials > 1 else trials
-            return f"{what}: true labels of {rows} test rows{last}; {spread}."
+            return f"{what}: true labels of {counted(self.rows, 'test row')}{last}; {spread}."
+        rows = counted(self.rows, "row")
         source = {
-            "sets": f"{rows} test rows",
-            "kept": f"{rows} rows kept back, which neither trained nor chose",
-            "folds": f"{rows} rows, each judged by the trial that neither trained nor chose on it",
+            "sets": counted(self.rows, "test row"),
+            "kept": f"{rows} kept back, which neither trained nor chose",
+            "folds": f"{rows}, each judged by the trial that neither trained nor chose on it",
         }[self.kind]
         mean = "" if self.kind == "folds" else f", mean of {trials}"
         error = "± standard error over the rows"
@@ -236,6 +237,10 @@ class Comparison:
         """What must be known to read the table right."""
         lost = [f"{r.approach} ({r.note})" for r in self.rows if r.diverged and not r.failed]
         more = [f"Diverged in part: {', '.join(lost)}."] if lost else []
+        others = [row for row in self.rows if not row.failed and not row.baseline]
+        if self.method.reference and not np.isfinite([row.p_value for row in others]).any():
+            least = {"trials": "two trials", "rows": "two rows", "both": "three trials"}
+            more.append(f"No p: the test takes at least {least[self.method.over]}.")
         if any(len({*map(str, row.configurations)}) > 1 for row in self.rows):
             more.append("+: trials chose differently; the choice of most is shown.")
         return [*self.method.sentences(), *more]
@@ -288,7 +293,7 @@ class Comparison:
         columns.append(("time", [duration(row.seconds) for row in rows]))
         own = sum(not row.baseline for row in self.rows)
         grid = self.facts["grid"].split(" (")[0]
-        ways, trials = count_of(own, "approach", "es"), count_of(method.trials, "trial")
+        ways, trials = counted(own, "approach", "approaches"), counted(method.trials, "trial")
         return Table(
             [head for head, _ in columns],
             list(zip(*(cells for _, cells in columns), strict=True)),
@@ -382,10 +387,6 @@ class Comparison:
 
 def _shown(mean: float, error: float, percent: bool, otherwise: str = MISSING) -> str:
     return value(mean, error, points if percent else number) if isfinite(mean) else otherwise
-
-
-def count_of(number: int, what: str, more: str = "s") -> str:
-    return f"{number} {what}" + ("" if number == 1 else more)
 
 
 def _chosen(name: str, rows: list[Row]) -> list[str]:

@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets.tables import Scaling, dense, equal_groups, row_hashes
 from ruleout.labels.classes import ClassName, encode, look_alikes
-from ruleout.labels.errors import DataError, brief
+from ruleout.labels.errors import DataError, brief, counted
 from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
 from ruleout.labels.origins import wilson
 from ruleout.labels.row_files import lines_of
@@ -161,8 +161,8 @@ class Findings:
         said = "none is wrong, which only true labels can show"
         if "true class" in self:
             many = self["true class"].numbers["labels"]
-            most = 100 * wilson(0, many).high
-            said = f"none is wrong, as in {many:,} rows of known class (up to {most:.2g} % may be)"
+            rows, most = counted(many, "row"), 100 * wilson(0, many).high
+            said = f"none is wrong, as in {rows} of known class (up to {most:.2g} % may be)"
         found = self["sizes"].numbers if "sizes" in self else {"histogram": {}}
         sizes = np.array([(int(s), n) for s, n in found["histogram"].items() if int(s)])
         if not len(sizes):
@@ -453,20 +453,21 @@ def _sizes(counts: NDArray[np.intp]) -> Iterator[Finding]:
         "histogram": {str(size): int(counts[size]) for size in found},
     }
     low, high = (found[0], found[-1]) if n else (0, 0)
-    message = f"{n:,} rows rule out {numbers['mean']:.2f} of {k} classes on average"
-    message += f", from {low} to {high}." if low < high else ", all of them as many."
+    message = f"{counted(n, 'row rules', 'rows rule')} out {numbers['mean']:.2f} of {k} classes"
+    alike = " on average, all of them as many." if n > 1 else "."
+    message += f" on average, from {low} to {high}." if low < high else alike
     if low == high == k - 1:
         message += " One class is left in every row: these are ordinary labels."
     yield Finding("note" if low == high == k - 1 else "fine", "sizes", message, numbers)
     useful = n - int(counts[0])
     if 0 < useful < max(10, 2 * k):
         message = (
-            f"{useful:,} row{'s' if useful > 1 else ''} with sets for {k} classes: too few to "
+            f"{counted(useful, 'row')} with sets for {k} classes: too few to "
             "choose a model by, or to judge one. Collect more."
         )
         yield Finding("warning", "few rows", message, {"rows": useful})
     if counts[0]:
-        message = f"{counts[0]:,} of {n:,} rows rule nothing out: they teach nothing."
+        message = f"{counts[0]:,} of {counted(n, 'row')} rule nothing out: they teach nothing."
         yield Finding("note", "empty rows", message, {"rows": int(counts[0])})
     if low < high and counts[1:].any():
         yield _law(counts[1:])
@@ -571,7 +572,9 @@ def _truth(
     if not many:
         yield Finding("fine", "true class", "No row rules out its true class.", numbers)
     else:
-        message = f"{many:,} of {n:,} rows ({_percent(many / n)}) rule out their true class: "
+        message = (
+            f"{many:,} of {counted(n, 'row')} ({_percent(many / n)}) rule out their true class: "
+        )
         message += f"{_rows(first, file)}."
         yield Finding("warning", "true class", message, {**numbers, "p": 0.0})
     if (test := given_truth(table)) is not None:
@@ -782,9 +785,10 @@ def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:
         yield Finding("fine", "equal rows", "No two rows have the same features.", {"rows": 0})
         return
     extra, part = len(order) - len(starts), kept.limit / 2**64
-    many = f"{extra:,}" if part == 1 else f"About {extra / part:,.0f}"
-    message = f"{many} rows have the same features as an earlier row."
-    yield Finding("note", "equal rows", message, {"rows": round(extra / part)})
+    many = round(extra / part)
+    about = "About " * (part < 1) + counted(many, "row has", "rows have")
+    message = f"{about} the same features as an earlier row."
+    yield Finding("note", "equal rows", message, {"rows": many})
     joined = np.bitwise_or.reduceat(packed[order], starts, axis=0)
     bad = np.flatnonzero(count(joined) == k)
     if len(bad):
@@ -1107,7 +1111,7 @@ def _plausibility(x: Rows, mask: Mask, new: Rows) -> Rows:
     Accelerated gradient steps on :math:`-\sum \log(1 - \sum_{\bar y \in \bar Y} p_{\bar y})`, with
     a weight decay of one row, on features scaled as the rows are.
     """
-    centre, width = x.mean(0), x.std(0)
+    centre, width = (v(0, dtype=np.float64).astype(np.float32) for v in (x.mean, x.std))
     width[width == 0] = 1
     x, new = (
         np.pad((part - centre) / width, ((0, 0), (0, 1)), constant_values=1) for part in (x, new)

@@ -29,7 +29,7 @@ from ruleout.datasets.text_columns import add_words
 from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
-from ruleout.labels.errors import DataError, InputError, LabelError, brief, nearest
+from ruleout.labels.errors import DataError, InputError, LabelError, brief, counted, nearest
 from ruleout.labels.laws import Law, Seed
 from ruleout.labels.origins import Evidence, Uniform, evidence, named_origin
 from ruleout.labels.row_files import COLUMN, names_in, reporting
@@ -49,7 +49,7 @@ FOLDER = "folder"  # the label of images that lie in folders of their class, wit
 WEIGHT = "weight"  # the column of a label file that says how likely each row is right
 
 _MOST = float(np.finfo(np.float32).max)
-_EXACT = 2**24  # float32 holds every whole number up to here
+_EXACT, _IDS = 2**24, 2**64  # float32 holds every whole number up to here; ids end there
 _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 _APART = 100  # times as large, from where on raw columns lose
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
@@ -94,7 +94,7 @@ class Table:
 
     def described(self, rows: int) -> str:
         """Say what is in all the rows of which these are some."""
-        parts = [f"{rows} rows of shape {self.shape}"]
+        parts = [f"{counted(rows, 'row')} of shape {self.shape}"]
         if self.classes is not None:
             parts.append(f"{len(self.classes)} classes")
         held = {"label sets": self.sets, "true labels": self.labels}
@@ -120,7 +120,7 @@ class Table:
         said = evidence(self.sets, error, items=about, people=who, truth=self.truth(first))
         names = ["all"] if self.annotators is None else np.unique(self.annotators).tolist()
         many = f"{len(names):,} people gave " if len(names) > 1 else ""
-        note = f"{many}{len(self):,} answers about {len(first):,} items"
+        note = f"{many}{counted(len(self), 'answer')} about {counted(len(first), 'item')}"
         if said.errors is not None:
             own, mean = 100 * said.errors, 100 * said.errors[who].mean()
             note += f"; by how far they agree, {mean:.1f} % are wrong"
@@ -194,7 +194,9 @@ def _kinds(said: Evidence) -> tuple[str, ...]:
         return ()
     known, silent = said.truth >= 0, said.sets.sizes == 0
     rest = f"{int((~known & ~silent).sum()):,} have a set, {int(silent.sum()):,} say nothing"
-    return (f"The true class of {int(known.sum()):,} rows is known; of the others {rest}.",)
+    return (
+        f"The true class of {counted(int(known.sum()), 'row')} is known; of the others {rest}.",
+    )
 
 
 def read_table(
@@ -780,7 +782,7 @@ def to_matrix(
         x[:, place] = values
         if name not in fractional and (values != np.rint(values)).any():
             fractional.add(name)
-        elif max(-low, high) > _EXACT and (values != x[:, place]).any():
+        elif _EXACT < max(-low, high) < _IDS and (values != x[:, place]).any():
             coarse.append(name)
     return x, [name for name in coarse if name not in fractional]
 

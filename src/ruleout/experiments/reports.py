@@ -29,7 +29,7 @@ from ruleout.experiments import plans
 from ruleout.experiments.ledger import Failure, Holdings, Record, write_parquet
 from ruleout.experiments.specs import GRIDS, NAMES, Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
-from ruleout.labels.errors import InputError
+from ruleout.labels.errors import InputError, counted
 from ruleout.labels.laws import LAWS
 from ruleout.methods import PAPER, approach
 from ruleout.report.charts import lanes
@@ -138,9 +138,9 @@ def page(
         ]
     left = len(held.specs) - len(held.records) - len(held.failures)
     if left:  # nothing is left out in silence
-        summary.append(f"{left} cells have not been run yet.")
+        summary.append(f"{counted(left, 'cell has', 'cells have')} not been run yet.")
     if held.failures:
-        summary.append(f"{len(held.failures)} cells failed; they are listed with their errors.")
+        summary.append(f"{counted(len(held.failures), 'cell')} failed, listed with the error.")
     facts, sections = _page_facts(held.records), [_section(table) for table in tables]
     if compared := rankings(tables):
         sections.append(_compared(compared))

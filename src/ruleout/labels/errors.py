@@ -89,6 +89,15 @@ def brief(value: object, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def counted(many: int, one: str, several: str = "") -> str:
+    """Say how many: ``several`` is by default ``one`` with an s.
+
+    >>> counted(1, "row"), counted(1200, "row rules", "rows rule")
+    ('1 row', '1,200 rows rule')
+    """
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
 def nearest(word: object, known: Iterable[object], say: str) -> str:
     """Suggest the known word closest to `word`, or fall back to the sentence `say`."""
     names = {str(name).lower(): str(name) for name in known}

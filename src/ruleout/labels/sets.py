@@ -24,7 +24,7 @@ from ruleout.labels.classes import (
     shown,
     to_array,
 )
-from ruleout.labels.errors import LabelError, brief
+from ruleout.labels.errors import LabelError, brief, counted
 
 if TYPE_CHECKING:
     import pandas
@@ -322,7 +322,7 @@ class LabelSets:
 
     def __repr__(self) -> str:
         n, k = self.shape
-        line = f"LabelSets({n:,} row{'' if n == 1 else 's'}, {k} classes"
+        line = f"LabelSets({counted(n, 'row')}, {k} classes"
         if not n:
             return line + ")"
         sizes = self.sizes

@@ -14,7 +14,7 @@ from ruleout.datasets import Table, read_table
 from ruleout.datasets.tables import KEY, Request, choose, to_matrix, with_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import shown
-from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.errors import InputError, brief, counted, nearest
 from ruleout.labels.files import as_column
 from ruleout.labels.origins import Evidence
 from ruleout.labels.row_files import naming
@@ -125,7 +125,7 @@ def read_lesson(
     weight = None
     if isinstance(target, Evidence):
         wrong, asked = rates.counts
-        errors = f"{wrong:,} of {asked:,} answers to gold questions were wrong"
+        errors = f"{wrong:,} of {counted(asked, 'answer')} to gold questions were wrong"
         if not rates.measured.any():
             errors = f"People agree as if {wrong / asked:.1%} of their answers were wrong"
         notes.append(
@@ -137,7 +137,7 @@ def read_lesson(
         weight = weights(log, sets, names, rates)
         notes.append(
             f"Rows weigh {weight.min():.2f} to {weight.max():.2f}, how likely their answers are "
-            f"right by {rates.counts[1]:,} answers to gold questions."
+            f"right by {counted(rates.counts[1], 'answer')} to gold questions."
         )
     place = {name: row for row, name in enumerate(names)}
     rows = [place[name] for name in table.row_names or ()]
