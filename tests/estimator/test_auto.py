@@ -93,7 +93,12 @@ def test_auto_learns_says_why_and_is_saved(tmp_path: Path) -> None:
 def test_where_a_matrix_can_be_learnt_the_likelihood_under_it_is_taken() -> None:
     """Of sets of all sizes three classes are nearly always out, and three seldom."""
     sets = named_origin("strong:released", 10).draw(Y, 10, seed=3)
-    clf = ro.RuleOutClassifier(approach="auto", epochs=40, random_state=0).fit(X[:800], sets[:800])
+    clf, told = ro.RuleOutClassifier(approach="auto", epochs=40, random_state=0), list[Any]()
+    clf.fit(X[:800], sets[:800], progress=lambda *stage: told.append(stage))
+    done = [m / n for name, m, n in told if name == "learning how sets came about"]
+    assert done == sorted(done)
+    assert 0 < done[0] < 0.1
+    assert done[-1] in (6 / 7, 1)  # less without names for clusters
     assert {one["approach"] for one in clf.record_["members"]} == {"likelihood"}
     assert "a learnt matrix" in clf.auto_
     assert clf.criterion_.name == "calibrated"

@@ -352,11 +352,12 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         said = data.trial.evidence
         heard = int(inputs.says(said or data.trial.sets).sum())
         choosing = self._choosing(heard, said is not None and said.truth is not None)
-        auto = None
+        auto, tell = None, progress or (_print_tenths() if self.verbose else None)
         if self._auto:
             if self.grid is not None and not self._small_grid:
                 raise InputError("approach='auto' chooses its own settings", "leave grid out")
             told = {n: value for n, value in options.items() if n not in ("approach", "epochs")}
+            told["progress"] = _stage(tell, "learning how sets came about")
             find = partial(find_origin, data.x, data.trial, worse=1.0, seed=seed, **told)
             auto = Auto.of(data.x, data.trial, self.model, self._model_options(), find)
             data = data._replace(trial=auto.trial)
@@ -374,7 +375,6 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             times = 1.25 * max(1, (choosing.get("folds") or 0) - 1) if choosing else 1
             expect(times * seconds)  # with judging, and training the choice
-        tell = progress or (_print_tenths() if self.verbose else None)
         options["callback"] = callback
         if choosing:
             if getattr(choosing["criterion"], "name", choosing["criterion"]) == "accuracy":

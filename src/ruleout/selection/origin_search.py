@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 
 _FOLDS, _STEPS, _FEWEST, _RESTARTS = 3, 2000, 5, 10
 _SURE = 2.0  # standard errors
+_WALKS = 7  # at most so many trainings
 _CORE, _TELLS = 0.9, 10  # how sure, and how many sets a true class tells as much as
 
 
@@ -112,13 +113,18 @@ def find_origin(
     where = options.get("device")
     grid = [{"learning_rate": learning_rate, "weight_decay": weight_decay}]
     options |= {"seed": seed, "moments": False, "every": options["epochs"]}
+    tell, epochs, walks = options.pop("progress", None), options["epochs"], 0
 
     def unseen(approach: str, own: Any, origin: Transition | None = None) -> Tensor:
         """Return the logits of rows by the model that did not see them, ``[n, k]``."""
-        told = kept
+        nonlocal walks
+        walks, told = walks + 1, kept
         if origin is not None:
             told = [replace(one, evidence=evidence(one.sets, origin=origin)) for one in kept]
         how = options if own is model else options | {"model_options": None}
+        if tell is not None:
+            before, every = (walks - 1) * epochs, _WALKS * epochs
+            how = how | {"progress": lambda done, _: tell(before + done, every)}
         fit = fit_grid(x, told, approach=approach, model=own, grid=grid, **how)
         if fit.diverged.any():
             raise DivergedError("training diverged", "scale the features, or lower learning_rate")
