@@ -289,9 +289,10 @@ def growth() -> list[dict[str, Any]]:
 
 
 IMAGE = (3, 32, 32)
-_RUNS = [  # models trained side by side, precision, compiled
-    (1, "float32", False), (1, "tf32", False), (1, "bf16", False), (1, "bf16", True),
-    (8, "bf16", False), (8, "bf16", True),
+_RUNS = [  # models trained side by side, precision, compiled, by kernels of our own
+    (1, "float32", False, False), (1, "tf32", False, False), (1, "bf16", False, False),
+    (1, "bf16", False, True), (1, "bf16", True, True), (8, "bf16", False, False),
+    (8, "bf16", False, True), (8, "bf16", True, True), (8, "bf16", True, False),
 ]  # fmt: skip
 
 
@@ -326,7 +327,11 @@ def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[
         for bf16 in (False, True)
     }
     found: list[dict[str, Any]] = []
-    for models, precision, compiled in _RUNS:
+    from ruleout.training import gpu_convolutions  # which needs Triton
+
+    serve = gpu_convolutions.serve
+    for models, precision, compiled, own in _RUNS:
+        gpu_convolutions.serve = serve if own else lambda *_: None
         stack._LONGER["cuda"] = stack._LONG = 0 if compiled else 1 << 60
         moments = [time.perf_counter()]
 
@@ -344,6 +349,7 @@ def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[
                 "models": models,
                 "precision": precision,
                 "compiled": compiled,
+                "own kernels": own,
                 "images/s": round(rate),
                 "eager float32 images/s": eager[False],
                 "eager bf16 images/s": eager[True],

@@ -1,4 +1,4 @@
-"""The kernels for perceptrons on a GPU, against plain float64."""
+"""The kernels for a GPU, of perceptrons and of convolutions, against plain float64."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUGH = {"tf32": 3e-2, "float32": 1e-3}  # of losses: Adam makes much of small d
 
 
 def off(found: Tensor, expected: Tensor) -> float:
-    return float((found.double() - expected).norm() / expected.norm())
+    return float((found.detach().double() - expected).norm() / expected.norm())
 
 
 class Case(NamedTuple):
@@ -168,3 +168,50 @@ def test_perceptrons_learn_the_same_on_a_gpu(optimizer: str, precision: str) -> 
     cpu = fit_grid(x, [sets, sets], precision="float64", **given)
     gpu = fit_grid(x, [sets, sets], precision=precision, device="cuda", **given)
     assert np.allclose(cpu.history["loss"], gpu.history["loss"], rtol=ROUGH[precision])
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(("channels", "made"), [(3, 16), (16, 16), (48, 12), (33, 48), (64, 64)])
+@pytest.mark.parametrize("sides", [(8, 8), (5, 7)])
+def test_convolutions_of_few_channels(
+    channels: int, made: int, size: int, sides: tuple[int, int]
+) -> None:
+    """Inputs are rounded to bf16 first, so that only what is added up can differ."""
+    from ruleout.training.gpu_convolutions import Convolution, serve
+
+    random, device = torch.Generator("cuda").manual_seed(0), torch.device("cuda")
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=random, device="cuda").bfloat16().float()
+
+    module = torch.nn.Conv2d(channels, made, size, padding=size // 2, device="cuda")
+    exact = torch.nn.Conv2d(channels, made, size, padding=size // 2, device="cuda").double()
+    module.weight.data = draw(made, channels, size, size)
+    exact.load_state_dict(module.state_dict())
+    serve(module, device)
+    assert type(module) is Convolution
+    x, slope = draw(37, channels, *sides), draw(37, made, *sides)
+    mine, theirs = (x.to(t).requires_grad_() for t in (torch.bfloat16, torch.float64))
+    out, expected = module(mine), exact(theirs)
+    assert out.dtype is torch.bfloat16
+    assert off(out, expected.detach()) < 4e-3  # half of the last bit of bf16
+    found = torch.autograd.grad(out, [mine, *module.parameters()], slope.bfloat16())
+    wanted = torch.autograd.grad(expected, [theirs, *exact.parameters()], slope.double())
+    assert found[1].dtype is torch.float32
+    for one, other, most in zip(found, wanted, (4e-3, 1e-5, 4e-3), strict=True):
+        assert off(one, other) < most
+
+
+def test_other_convolutions_stay_with_torch() -> None:
+    from ruleout.training.gpu_convolutions import serve
+
+    kinds: list[dict[str, Any]] = [
+        {"kernel_size": 5, "padding": 2}, {"kernel_size": 3}, {"kernel_size": 3, "stride": 2},
+        {"kernel_size": 3, "padding": 1, "groups": 2}, {"kernel_size": 3, "padding": 1, "out": 65},
+        {"kernel_size": 3, "padding": 1, "padding_mode": "reflect"},
+        {"kernel_size": 3, "padding": 2, "dilation": 2}, {"kernel_size": (3, 1), "padding": (1, 0)},
+    ]  # fmt: skip
+    for kind in kinds:
+        module = torch.nn.Conv2d(4, kind.pop("out", 4), **kind)
+        serve(module, torch.device("cuda"))
+        assert type(module) is torch.nn.Conv2d

@@ -238,6 +238,11 @@ class Modules:
         flat = torch.zeros(len(modules), models, end, dtype=self.dtype, device=self.device)
         self.parameters, self._grad = [flat], torch.zeros_like(flat)
         copies = [deepcopy(module).to(self.device, self.dtype) for module in modules]
+        if self._last and self.compute is torch.bfloat16 and find_spec("triton") is not None:
+            from ruleout.training.gpu_convolutions import serve
+
+            for copy in copies:
+                serve(copy, self.device)
         states, views = [copy.state_dict() for copy in copies], self.named(self.parameters)
         starts = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         repeated = {name: _repeat(start, models, self.device) for name, start in starts.items()}
