@@ -83,7 +83,9 @@ independent, so its p-values are too small.
 p is that of a paired t-test over the trials. `auto` is worse than LOG at the 5 % level in {worse}
 of {count} columns; with no difference at all, chance would say so in about {chance:.1f}. `auto`
 brings columns of very different sizes to one range before it trains, and predicts by several
-models; the single approaches here do neither.
+models; the single approaches here do neither. These choose one configuration for all trials, by the
+mean over them, where `auto` has the sets of one trial: LOG on yeast with one class ruled out has
+46.8 (MLP) and 44.1 (linear) that way, 43.7 and 42.2 where each trial chooses for itself.
 """
 
 
