@@ -127,7 +127,7 @@ def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) 
     file = None if checkpoint is None else checkpoint / "rounds.json"
     if file is not None and file.exists():
         rounds = json.loads(file.read_text())
-        left = _better_third(rounds[-1])
+        left = _better(rounds[-1])
     for part in HALVING[len(rounds) :]:
         some = -(-epochs // part)
         folder = None if checkpoint is None else checkpoint / f"round-{len(rounds)}"
@@ -139,7 +139,7 @@ def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) 
         means = found.estimates.mean(0) * (1 if found.criterion.higher_is_better else -1)
         scores = [float(one) if np.isfinite(one) else None for one in means]
         rounds.append({"epochs": some, "configurations": left, "scores": scores})
-        left = _better_third(rounds[-1])
+        left = _better(rounds[-1])
         if file is not None and folder is not None:
             write_text(file, json.dumps(rounds))
             shutil.rmtree(folder)
@@ -147,7 +147,7 @@ def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) 
     return replace(found, grid=replace(found.grid, record=record))
 
 
-def _better_third(over: dict[str, Any]) -> list[dict[str, Any]]:
+def _better(over: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the best configurations of a round, in the order of the grid; the diverged last."""
     scores = np.array([-np.inf if one is None else one for one in over["scores"]])
     best = np.argsort(-scores, kind="stable")[: len(scores) * HALVING[1] // HALVING[0]]
@@ -481,7 +481,7 @@ def count_models(spec: Spec) -> int:
     >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
     41
     >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
-    3
+    2
     """
     if spec.approach == "auto":
         return _OF_AUTO * spec.trials
