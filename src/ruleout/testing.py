@@ -246,7 +246,7 @@ def memory(row: Approach) -> None:
 def _targets(row: Approach, logits: Tensor, mask: Tensor) -> Tensor:
     """Return the targets after 26 epochs in which a model grows surer, ``[26, ..., n, k]``."""
     assert row.memory is not None
-    kept, found = dict[str, Tensor](), [row.memory.start(mask).expand_as(logits)]
+    kept, found = dict[str, Tensor](), [row.source.start(mask).expand_as(logits)]
     for epoch in range(1, 27):
         found.append(row.source.revise(Seen(logits * epoch / 26, mask, found[-1], epoch, kept)))
     for name, one in kept.items():

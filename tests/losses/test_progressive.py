@@ -29,7 +29,7 @@ def rows(n: int, k: int, epochs: int, scale: float = 2.0, seed: int = 0) -> tupl
 def revised(loss: Loss, logits: Tensor, excluded: Tensor) -> list[Tensor]:
     """Revise the target after every epoch, as training does."""
     assert loss.memory is not None
-    target, kept, found = loss.memory.start(excluded).expand_as(logits[0]), dict[str, Tensor](), []
+    target, kept, found = loss.start(excluded).expand_as(logits[0]), dict[str, Tensor](), []
     for epoch, own in enumerate(logits, 1):
         target = loss.revise(Seen(own, excluded, target, epoch, kept))
         found.append(target.clone())

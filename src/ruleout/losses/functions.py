@@ -14,6 +14,7 @@ Options may be tensors that broadcast against the logits, one value per stacked 
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -21,8 +22,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu, hardtanh, logsigmoid, relu
 from torch.utils.checkpoint import checkpoint
+from torch.utils.weak import WeakIdKeyDictionary
 
+from ruleout.labels.errors import brief
 from ruleout.losses.log_space import (
+    log_chance,
     log_chances,
     log_complement,
     log_odds,
@@ -149,7 +153,8 @@ def _psi(margin: Tensor, psi: str) -> Tensor:
 
 def graded_likelihood(logits: Tensor, costs: Tensor) -> Tensor:
     r"""Return :math:`-\log \sum_y p_y e^{-c_y}`, `costs` being ``[..., B, k]`` like the logits."""
-    return logits.logsumexp(-1) - (logits - costs).logsumexp(-1)
+    least = costs.amin(-1, keepdim=True)  # a row that no class explains would teach roundings
+    return logits.logsumexp(-1) - (logits - (costs - least)).logsumexp(-1) + least.squeeze(-1)
 
 
 @register(
@@ -231,17 +236,23 @@ def pc(logits: Tensor, *, binary: Binary = "sigmoid") -> Tensor:
     r"""Pairwise comparison, :math:`(k-1)\sum_j \ell(f_j - f_c) - \frac{k(k-1)}{2} + (k-1)`.
 
     j runs over all classes, c included, as in the authors' code. All c take k² comparisons per
-    example; past some millions they are made block by block and once more for the gradient, so
-    that memory stays small.
+    example; past some millions they are made in parts, so that memory stays small.
+    """
+    return _class_by_class(partial(_pairwise, binary=binary), logits, logits.unsqueeze(-1))
+
+
+def _class_by_class(compare: Callable[..., Tensor], logits: Tensor, own: Tensor) -> Tensor:
+    """Return ``compare(logits[..., 1, k], own[..., k, *])``, ``[..., k]``, in parts if it is large.
+
+    `own` has a row for each class. Parts are made once more for the gradient.
     """
     limit = _COMPARISONS * (1 if logits.device.type == "cpu" else 8)
     block = max(1, limit // max(logits.numel(), 1))
     if block >= logits.shape[-1]:
-        return _pairwise(logits.unsqueeze(-2), logits.unsqueeze(-1), binary)
-    once_more = partial(checkpoint, _pairwise, use_reentrant=False, preserve_rng_state=False)
-    parts = logits.split(block, -1)  # type: ignore[no-untyped-call]
-    made = [once_more(logits.unsqueeze(-2), part.unsqueeze(-1), binary) for part in parts]
-    return torch.cat(made, -1)
+        return compare(logits.unsqueeze(-2), own)
+    once_more = partial(checkpoint, compare, use_reentrant=False, preserve_rng_state=False)
+    parts = own.split(block, -2)  # type: ignore[no-untyped-call]
+    return torch.cat([once_more(logits.unsqueeze(-2), part) for part in parts], -1)
 
 
 @_single("pc-ramp", label="PC (ramp)", one=partial(_pc_one, binary="ramp"))
@@ -305,6 +316,7 @@ def op_w(logits: Tensor) -> Tensor:
     r"""OP-W, :math:`-(p_c w_c + 10^{-6}) \log r_c` with w the softmax of :math:`1/r`.
 
     r is that of :func:`op`; :math:`1/r` is cut at :math:`10^{18}`, about where the release cuts it.
+    There :math:`-\log r_c`, too, ends at 41.4 and teaches nothing beyond; here it goes on.
     """
     loss = op(logits)
     weight = loss.clamp(max=_FAR).exp().softmax(-1)
@@ -318,7 +330,8 @@ def _forward_one(logits: Tensor, excluded: Tensor, *, transition: Any = None) ->
     """Forward of rows that rule out exactly one class, one number instead of k."""
     if transition is None:
         return math.log(logits.shape[-1] - 1) - logsigmoid(log_odds(logits, excluded))
-    return (forward(logits, transition=transition) * excluded).sum(-1)
+    chance = log_chance(as_transition(transition, logits)).mT[excluded.argmax(-1)]
+    return graded_likelihood(logits, -chance)
 
 
 @_single("forward", paper="Yu et al. 2018", label="Forward", one=_forward_one)
@@ -326,15 +339,16 @@ def forward(logits: Tensor, *, transition: Any = None) -> Tensor:
     r"""Forward correction, :math:`-\log (p^\top Q)_c`.
 
     ``transition`` is Q, ``[k, k]``: row y holds how likely each class is ruled out when y is true.
-    By default every wrong class is equally likely. The product with a given Q is an ordinary matrix
-    product: on a GPU it follows torch's TF32 setting.
+    By default every wrong class is equally likely. The product with a given Q that is 0 on its
+    diagonal alone is an ordinary matrix product: on a GPU it follows torch's TF32 setting. With
+    further zeros it takes k² terms per example.
     """
     k = logits.shape[-1]
     if transition is None:
         return math.log(k - 1) - log_complement(logits)
-    return logits.logsumexp(-1, keepdim=True) - _log_mixed(
-        logits, as_transition(transition, logits)
-    )
+    q = as_transition(transition, logits)
+    mixed = _log_mixed if once(q, _positive) else _log_mixed_class_by_class
+    return logits.logsumexp(-1, keepdim=True) - mixed(logits, q)
 
 
 @register("cpe-f", family="noise-aware", paper="Lin and Lin 2023", label="CPE-F")
@@ -376,7 +390,10 @@ def nearest_row(ruled_out: Tensor, transition: Any) -> Tensor:
 
 
 def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
-    """Return the log of exp(logits) @ q, the largest logit kept apart from the others."""
+    """Return the log of exp(logits) @ q, the largest logit kept apart from the others.
+
+    Where q is 0 off its diagonal, a class far below the second could be all that is left.
+    """
     limits = torch.finfo(logits.dtype)
     with torch.no_grad():
         top = logits.argmax(-1, keepdim=True)
@@ -384,15 +401,48 @@ def _log_mixed(logits: Tensor, q: Tensor) -> Tensor:
     best = logits.gather(-1, top)
     rivals = (logits.scatter(-1, top, second) - second).exp().scatter(-1, top, 0.0)
     others = second + (rivals @ q).clamp(min=limits.tiny).log()
-    return torch.logaddexp(best + q.log().clamp(min=limits.min / 4)[top.squeeze(-1)], others)
+    return torch.logaddexp(best + log_chance(q)[top.squeeze(-1)], others)
+
+
+def _log_mixed_class_by_class(logits: Tensor, q: Tensor) -> Tensor:
+    """Return the log of exp(logits) @ q, whatever q holds."""
+    chance = log_chance(q).mT
+    most = chance.amax(-1, keepdim=True)  # a class that is never ruled out would teach roundings
+    mixed = _class_by_class(lambda f, own: (f + own).logsumexp(-1), logits, chance - most)
+    return mixed + most.squeeze(-1)
+
+
+def _positive(q: Tensor) -> bool:
+    """Return whether q is above 0 off its diagonal."""
+    return bool(((q > 0) | torch.eye(len(q), dtype=torch.bool, device=q.device)).all())
 
 
 def as_transition(transition: Any, logits: Tensor) -> Tensor:
     """Return Q as a tensor like the logits, checked where that does not stall a GPU."""
-    q = torch.as_tensor(transition).to(logits)
     k = logits.shape[-1]
+    try:
+        q = torch.as_tensor(transition).to(logits)
+    except (TypeError, ValueError, RuntimeError) as error:
+        say = f"give {k} × {k} probabilities"
+        raise ValueError(f"the transition matrix is {brief(transition)}; {say}") from error
     if q.shape != (k, k):
         raise ValueError(f"the transition matrix is {tuple(q.shape)}, but there are {k} classes")
-    if q.device.type == "cpu" and ((q < 0).any() or ((q.sum(-1) - 1).abs() > 1e-4).any()):
+    if q.device.type == "cpu" and not ((q >= 0).all() and ((q.sum(-1) - 1).abs() <= 1e-4).all()):
         raise ValueError("each row of the transition matrix must hold probabilities that sum to 1")
     return q
+
+
+_MADE: Any = WeakIdKeyDictionary()  # tensor → its version, what was made of it
+
+
+def once(q: Tensor, make: Callable[[Tensor], Any]) -> Any:
+    """Return ``make(q)``, made once for a tensor that stays: a CUDA graph could not make it."""
+    if q.requires_grad:
+        return make(q)
+    version, made = _MADE.get(q, (None, {}))
+    if version != q._version:
+        made = {}
+        _MADE[q] = q._version, made
+    if make not in made:
+        made[make] = make(q)
+    return made[make]

@@ -184,14 +184,19 @@ for _function in (_LogOdds, _LogComplement):  # `apply` reads it every time: 40 
 NEVER = -1e8  # the logarithm of what cannot be
 
 
+def log_chance(transition: Tensor) -> Tensor:
+    """Return the logarithms of probabilities, :data:`NEVER` of 0."""
+    chance = transition.clamp(min=torch.finfo(transition.dtype).tiny).log()
+    return chance.masked_fill(transition <= 0, NEVER)
+
+
 def log_chances(excluded: Tensor, transition: Tensor) -> Tensor:
     r"""Return :math:`\log P(\bar Y \mid y, s)` for every y, ``[..., B, k]``; 0 where s = 0.
 
     Of all sets of a size, a set has a chance in proportion to :math:`\prod_{c \in \bar Y} Q_{yc}`.
     `transition` is Q, ``[..., k, k]``. What cannot be is :data:`NEVER`, so that all stays finite.
     """
-    chance = transition.clamp(min=torch.finfo(transition.dtype).tiny).log()
-    chance = chance.masked_fill(transition <= 0, NEVER)
+    chance = log_chance(transition)
     own = torch.nn.functional.one_hot(excluded.sum(-1).long(), excluded.shape[-1] + 1).to(excluded)
     never = (excluded @ (transition <= 0).to(excluded).mT) > 0
     found = (excluded @ chance.mT - own @ log_sums(chance)).clamp(NEVER, 0)

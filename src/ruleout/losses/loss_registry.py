@@ -39,8 +39,9 @@ class Memory:
     The loss reads it as the keyword ``target``, without a gradient.
     """
 
-    start: Callable[[Tensor], Tensor]  #: the first target, from what was ruled out
-    #: the next target, from :class:`Seen`; its keyword arguments are options of the loss
+    #: the first target, from what was ruled out, and the next, from :class:`Seen`; their keyword
+    #: arguments are options of the loss
+    start: Callable[..., Tensor]
     revise: Callable[..., Tensor]
     after: bool = False  #: whether logits are looked at after the step, not before
     #: whether rows that rule nothing out learn from their target, too; else they do not count
@@ -109,16 +110,23 @@ class Loss:
             raise TypeError(f"loss {self.name!r} is one number per example, not one per class")
         return self.function(logits, **self.options)
 
+    def start(self, excluded: Tensor) -> Tensor:
+        """Return the first target; only of a loss that remembers."""
+        assert self.memory is not None
+        return self.memory.start(excluded, **self._told_to(self.memory.start))
+
     def revise(self, seen: Seen) -> Tensor:
         """Return the target of the next epoch; only of a loss that remembers."""
         assert self.memory is not None
-        known = _defaults(self.memory.revise)
-        return self.memory.revise(seen, **{n: v for n, v in self.options.items() if n in known})
+        return self.memory.revise(seen, **self._told_to(self.memory.revise))
 
     @cached_property
     def _told(self) -> dict[str, Any]:
-        """The options of the function itself."""
-        known = _defaults(self.function)
+        return self._told_to(self.function)
+
+    def _told_to(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Return the options that a function of the loss takes."""
+        known = _defaults(function)
         return {name: value for name, value in self.options.items() if name in known}
 
     @property
@@ -171,7 +179,8 @@ class Loss:
 
     @property
     def option_names(self) -> list[str]:
-        known = _defaults(self.function) | (_defaults(self.memory.revise) if self.memory else set())
+        remembering = (self.memory.start, self.memory.revise) if self.memory else ()
+        known = set[str]().union(*map(_defaults, (self.function, *remembering)))
         return sorted(known - {"rate", "target"})
 
     def with_options(self, **options: Any) -> Loss:
@@ -191,8 +200,11 @@ class Loss:
 
 
 def _defaults(function: Callable[..., Any]) -> set[str]:
-    """Return the names of the arguments that have a default."""
-    every = inspect.signature(function).parameters.values()
+    """Return the names of the arguments that have a default; of a function in C, none."""
+    try:
+        every = inspect.signature(function).parameters.values()
+    except ValueError:
+        return set()
     return {one.name for one in every if one.default is not one.empty}
 
 

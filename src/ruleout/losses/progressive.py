@@ -178,17 +178,20 @@ def _cleaned(revise: Callable[[Seen], Tensor]) -> Callable[..., Tensor]:
     return clean
 
 
-def _first_costs(excluded: Tensor) -> Tensor:
-    """Return what random sets cost, but for what all classes share."""
-    return -NEVER * excluded
+def _costs(excluded: Tensor, *, transition: Any = None) -> Tensor:
+    """Return what sets cost, of random ones but for what all classes share."""
+    if transition is None:
+        return -NEVER * excluded
+    return -log_chances(excluded, as_transition(transition, excluded))
 
 
 def learn_transition(seen: Seen, *, transition: Any = None, wait: int | Tensor = 1) -> Tensor:
     r"""Return :math:`-\log P(\bar Y \mid y, s)` under a matrix Q that is learnt, epoch by epoch.
 
     From epoch `wait` on Q is brought to what is likely now, :math:`p_y P(\bar Y \mid y)` (a step of
-    EM). It begins even off the diagonal, or as `transition`; what is 0 stays 0. The authors follow
-    the gradient of Q's logarithms instead.
+    EM, to whose counts of a class what Q said before adds one row). It begins even off the
+    diagonal, or as `transition`; what is 0 stays 0. The authors follow the gradient of Q's
+    logarithms instead.
     """
     kept, k = seen.kept, seen.logits.shape[-1]
     if not kept:
@@ -229,15 +232,18 @@ _progressive = partial(register, family="progressive")
 
 @register(
     "cpe-t", family="noise-aware", paper="Lin and Lin 2023", label="CPE-T",
-    memory=Memory(_first_costs, learn_transition),
+    memory=Memory(_costs, learn_transition),
 )  # fmt: skip
-def cpe_t(logits: Tensor, excluded: Tensor, *, target: Tensor | None = None) -> Tensor:
+def cpe_t(
+    logits: Tensor, excluded: Tensor, *, transition: Any = None, target: Tensor | None = None
+) -> Tensor:
     r"""CPE-T, :math:`-\log \sum_y p_y P(\bar Y \mid y, s)` with a matrix Q that is learnt as well.
 
     :func:`learn_transition` says how; its arguments are options. Q is good where the model that
     takes sets as random is mostly right; :func:`ruleout.find_origin` needs less.
     """
-    return graded_likelihood(logits, _first_costs(excluded) if target is None else target)
+    known = _costs(excluded, transition=transition) if target is None else target
+    return graded_likelihood(logits, known)
 
 
 @_progressive("proden", paper="Lv et al. 2020", label="PRODEN", memory=Memory(evenly, progress))

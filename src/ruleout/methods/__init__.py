@@ -12,13 +12,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
-from torch.utils.weak import WeakIdKeyDictionary
+from torch.nn.functional import logsigmoid
 
 from ruleout import losses
 from ruleout.labels.classes import unknown_name
 from ruleout.labels.errors import nearest
-from ruleout.losses.functions import as_transition, cce
+from ruleout.losses.functions import as_transition, cce, once
 from ruleout.losses.loss_registry import (
     Loss,
     Memory,
@@ -155,7 +154,7 @@ def _parts(b: _Batch, own: Tensor) -> Tensor:
     """Weigh each loss once: with two classes a part is then never negative by rounding."""
     k = b.loss.shape[-1]
     if b.transition is not None:
-        return ((own @ _inverse(b.transition)) * b.loss).sum(-2)
+        return ((own @ once(b.transition, _inverse)) * b.loss).sum(-2)
     return ((own.sum(-1, keepdim=True) - (k - 1) * own) * b.loss).sum(-2)
 
 
@@ -164,23 +163,19 @@ def _by_excluded(b: _Batch) -> Tensor:
     k = b.loss.shape[-1]
     free = b.loss.sum(-1, keepdim=True) - (k - 1) * b.loss
     if b.transition is not None:
-        free = b.loss @ _inverse(b.transition).mT
+        free = b.loss @ once(b.transition, _inverse).mT
     return b.prior * b.inverse * (b.pairs * free).sum(-2)
-
-
-_INVERSES: Any = WeakIdKeyDictionary()  # made once: a CUDA graph could not make them
 
 
 def _inverse(q: Tensor) -> Tensor:
     """Return what turns losses of classes ruled out into ordinary ones: the mean over Q is 1."""
-    found: Tensor | None = _INVERSES.get(q)
-    if found is None:
-        try:
-            found = _INVERSES[q] = torch.linalg.inv(q)
-        except RuntimeError as error:
-            say = "the transition matrix has no inverse, so it does not tell classes apart"
-            raise ValueError(f"{say}; use the approach forward") from error
-    return found
+    if torch.linalg.matrix_rank(q, rtol=_SINGULAR) < len(q):
+        say = "the transition matrix has no inverse, so it does not tell classes apart"
+        raise ValueError(f"{say}; use the approach forward")
+    return torch.linalg.inv(q)
+
+
+_SINGULAR = 1e-6  # of the largest singular value: less are roundings of entries in float32
 
 
 def _ga(parts: Tensor, counts: Tensor) -> Tensor:
@@ -238,8 +233,11 @@ def scarce(
     share = rows / rows.sum(-1, keepdim=True).clamp(min=torch.finfo(logits.dtype).tiny)
     rest: Any = 1 - 1 / logits.shape[-1]
     if class_prior is not None:
-        rest = 1 - to_lead(class_prior, logits, -1, "class_prior")
-    no, yes = softplus(logits), softplus(-logits)
+        shares = to_lead(class_prior, logits, -1, "class_prior")
+        if shares.device.type == "cpu":
+            _check_shares(shares, "class_prior", "how frequent each class is")
+        rest = 1 - shares
+    no, yes = -logsigmoid(-logits), -logsigmoid(logits)
     wrong, right = ((pairs * part).sum(-2) * inverse * rest for part in (no, yes))
     every = (share.unsqueeze(-1) * yes).sum(-2)
     found: Tensor = (wrong + (every - right).abs()).sum(-1)
@@ -356,9 +354,7 @@ class Approach:
         check_excluded(mask, self.form == "pairs-before")
         shares = None if prior is None else to_lead(prior, scores, -1, "prior")
         if shares is not None and not isinstance(prior, Tensor):
-            off = (shares.sum(-1) - 1).abs() > 1e-3
-            if off.any() or (shares < 0).any():
-                raise ValueError("prior must hold shares that sum to 1, as sets.shares gives them")
+            _check_shares(shares, "prior", "as sets.shares gives them")
         weights = None if weight is None else to_lead(weight, scores, -2, "weight")
         if rate is not None:
             self.check_rate()
@@ -367,6 +363,9 @@ class Approach:
             if self.memory is None:
                 raise ValueError(f"approach {self.name!r} remembers nothing; leave target out")
             target = torch.as_tensor(target).to(scores)
+            if target.shape[-2:] != scores.shape[-2:]:
+                told = f"target is {tuple(target.shape)}, but the logits are {tuple(scores.shape)}"
+                raise ValueError(f"{told}; both end in [B, k]")
         return self.trusted_loss(scores, mask, shares, weights, rate, target)
 
     def trusted_loss(
@@ -390,6 +389,11 @@ class Approach:
             return _mean(values, says if weight is None else says * weight, (-1,))
         pairs = excluded if weight is None else excluded * weight.unsqueeze(-1)
         return _mean(source.matrix(logits), pairs, (-2, -1))
+
+
+def _check_shares(shares: Tensor, what: str, say: str) -> None:
+    if not ((shares >= 0).all() and ((shares.sum(-1) - 1).abs() <= 1e-3).all()):
+        raise ValueError(f"{what} must hold shares that sum to 1, {say}")
 
 
 def _mean(values: Tensor, weight: Tensor, over: tuple[int, ...]) -> Tensor:

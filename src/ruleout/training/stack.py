@@ -381,7 +381,7 @@ class RowMemory:
         size = (self._fill + 1, self.shape[2], stack.schedule.classes)
         self._logits = torch.zeros(size, dtype=stack.dtype, device=stack.device)
         self._target = torch.zeros_like(self._logits)
-        self._table(self._target).copy_(loss.memory.start(self.excluded))
+        self._table(self._target).copy_(loss.start(self.excluded))
         self.kept: list[dict[str, Tensor]] = [{} for _ in self._pieces()]
 
     def _table(self, rows: Tensor) -> Tensor:
