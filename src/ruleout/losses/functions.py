@@ -16,7 +16,7 @@ Options may be tensors that broadcast against the logits, one value per stacked 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -432,10 +432,11 @@ def as_transition(transition: Any, logits: Tensor) -> Tensor:
     return q
 
 
+Made = TypeVar("Made")
 _MADE: Any = WeakIdKeyDictionary()  # tensor → its version, what was made of it
 
 
-def once(q: Tensor, make: Callable[[Tensor], Any]) -> Any:
+def once(q: Tensor, make: Callable[[Tensor], Made]) -> Made:
     """Return ``make(q)``, made once for a tensor that stays: a CUDA graph could not make it."""
     if q.requires_grad:
         return make(q)
@@ -445,4 +446,5 @@ def once(q: Tensor, make: Callable[[Tensor], Any]) -> Any:
         _MADE[q] = q._version, made
     if make not in made:
         made[make] = make(q)
-    return made[make]
+    found: Made = made[make]
+    return found

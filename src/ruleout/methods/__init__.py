@@ -172,7 +172,8 @@ def _inverse(q: Tensor) -> Tensor:
     if torch.linalg.matrix_rank(q, rtol=_SINGULAR) < len(q):
         say = "the transition matrix has no inverse, so it does not tell classes apart"
         raise ValueError(f"{say}; use the approach forward")
-    return torch.linalg.inv(q)
+    inverse: Tensor = torch.linalg.inv(q)
+    return inverse
 
 
 _SINGULAR = 1e-6  # of the largest singular value: less are roundings of entries in float32
