@@ -177,3 +177,13 @@ def test_auto_refuses_settings(board: Path, given: tuple[str, str]) -> None:
     result = run("fit", board, "--approach", "auto", *given, "--out", board.with_name("model"))
     assert result.exit_code == 2
     assert "auto chooses its own" in result.output
+
+
+def test_a_board_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    savemat(tmp_path / "b.mat", {"data": np.eye(4), "partial_target": np.ones((3, 4))})
+    result = run("fit", tmp_path / "b.mat", "--unlabelled", "--out", tmp_path / "m")
+    assert result.exit_code != 0
+    assert "b.mat, column 'partial_target': no row says anything; give at least" in result.stderr
+    (tmp_path / "c.mat").write_bytes(b"\x89HDF\r\n" + bytes(600))
+    result = run("check", tmp_path / "c.mat")
+    assert "c.mat: this is an HDF5 file; save it with scipy.io.savemat" in result.stderr

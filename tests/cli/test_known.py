@@ -395,3 +395,24 @@ def test_true_labels_alone_are_called_so(tmp_path: Path) -> None:
     assert "It is that of 40 true labels alone" in found.output
     judged = run("evaluate", tmp_path / "m", *told[:-2])
     assert "also trained the model" in judged.stderr
+
+
+def test_known_rows_of_one_class_choose_nothing_without_sets(tmp_path: Path) -> None:
+    """A model that always names this class would be right in all of them."""
+    random = np.random.default_rng(0)
+    y = random.integers(4, size=400)
+    x = random.normal(size=(4, 3))[y] * 2 + random.normal(size=(400, 3))
+    sets = ro.draw(y, CLASSES[:4], seed=0).to_lists()
+    columns = {f"f{at}": x[:, at] for at in range(3)} | {
+        "out": [
+            "" if one == 0 else "|".join(map(str, own)) for one, own in zip(y, sets, strict=True)
+        ],
+        "known": ["a" if one == 0 else "" for one in y],
+    }
+    csv.write_csv(pa.table(columns), tmp_path / "t.csv")
+    told = [tmp_path / "t.csv", "--excluded", "out", "--known", "known"]
+    found = run("fit", *told, "--epochs", 20, "--out", tmp_path / "m")
+    assert "95 % interval" not in found.output
+    assert "not a random part of all (p < 0.001): 'a' is ruled out in 0.0 % of them" in found.output
+    guess = ro.load(tmp_path / "m").predict(x.astype("f"))
+    assert (guess == np.array(CLASSES)[y]).mean() > 0.6

@@ -314,3 +314,49 @@ def test_real_boards_are_as_published(tmp_path: Path, name: str) -> None:
     some: Any = wanted["partial_target"]
     assert_array_equal(left, (some.toarray() if hasattr(some, "toarray") else some).T == 1)
     assert_array_equal(data.x_train, wanted["data"].astype(np.float32))
+
+
+def test_known_classes_are_numbers_or_nothing(tmp_path: Path) -> None:
+    """-1, NaN and a row of zeros say that nobody knows."""
+    one_hot = np.eye(3)[TRUE]
+    one_hot[1] = 0
+    for some in (np.array([0, -1, 1, 2]), np.array([0, np.nan, 1, 2]), one_hot.T):
+        file = put(tmp_path, mat(**BOARD, some=some))
+        table = read_table(file, candidates="partial_target", known="some")
+        assert table.known is not None
+        assert table.known.tolist() == ["0", "", "1", "2"]
+        assert table.truth() is not None
+        assert_array_equal(table.truth(), [0, -1, 1, 2])
+        arrays = {"x": X, "out": 1 - SOME, "some": some if some.ndim == 1 else some.T}
+        np.savez(tmp_path / "a.npz", **arrays)
+        told = read_table(tmp_path / "a.npz", excluded="out", known="some")
+        assert_array_equal(told.truth(), [0, -1, 1, 2])
+
+
+def test_labels_that_count_from_one_are_named(tmp_path: Path) -> None:
+    arrays = {"data": X, "partial_target": SOME.T, "one": TRUE + 1, "few": [1, 2, 2, 1]}
+    file = put(tmp_path, mat(**arrays))
+    for name in ("label", "known"):
+        told: Any = {"candidates": "partial_target", name: "one"}
+        with pytest.raises(DataError) as caught:
+            read_table(file, **told)
+        said = "array 'one' counts classes from 1, and they are 0, 1, 2; subtract 1, or save 0 and 1 for each class"
+        assert str(caught.value) == f"{file}: {said}"
+    notes = read_table(file, candidates="partial_target", label="few").notes
+    assert notes[0].startswith("Array 'few' holds no 0, the first of the classes 0, 1, 2: if it")
+    assert read_table(put(tmp_path, mat(**BOARD)), label="target").notes == ()
+
+
+def test_columns_without_names_must_be_as_many(tmp_path: Path) -> None:
+    """Of more, the first would be taken for those that trained a model."""
+    file = put(tmp_path, mat(**BOARD))
+    reading = read_table(file).reading
+    for other in (np.hstack([X, X]), X[:, :2], X.T):
+        wide = put(tmp_path, mat(data=other), "b.mat")
+        with pytest.raises(DataError, match="columns without names; give the 3 that the model"):
+            read_table(wide, reading=reading)
+    np.savez(tmp_path / "a.npz", x=X)
+    some = read_table(tmp_path / "a.npz", features=["x2", "x0"]).reading
+    assert_array_equal(read_table(tmp_path / "a.npz", reading=some).x, X[:, [2, 0]].astype("f"))
+    np.savez(tmp_path / "b.npz", x=X[:, [2, 0]])  # as they were asked for
+    assert_array_equal(read_table(tmp_path / "b.npz", reading=some).x, X[:, [2, 0]].astype("f"))

@@ -448,3 +448,36 @@ def test_known_rows_are_tested_for_being_a_random_part() -> None:
     assert found["known rows"].level == "warning"
     assert "are not a random part of all (p < 0.001)" in found["known rows"].message
     assert "known rows" not in data_checks.Inspection(sets.classes).add(sets, truth=y).findings()
+
+
+def test_known_rows_of_some_classes_alone_are_no_random_part() -> None:
+    """They need no sets: other rows rule out all classes that occur among them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=400)
+    out = np.array(ro.draw(y, 4, 2, rng).excluded)
+    known = np.where((y < 2) & (rng.random(400) < 0.3), y, -1)
+    out[known >= 0] = False
+    sets = ro.LabelSets(out, list("abcd"), unlabelled=True)
+    found = data_checks.Inspection(sets.classes).add(sets, truth=known).findings()["known rows"]
+    share = out[known < 0][:, :2].all(1).mean()
+    said = f"'a', 'b' are all ruled out in 0.0 % of them, in {100 * share:.1f} % of the others."
+    assert found.message.endswith(said)
+    assert not ro.evidence(sets, truth=known).corrected
+    rare = np.where(rng.random(400) < 0.05, np.where(y == 3, -1, y), -1)  # 14 of 15 lack no class
+    assert (rare >= 0).sum() < 30
+    few = data_checks.Inspection(sets.classes).add(sets, truth=rare).findings()
+    assert few["known rows"].numbers["p"] > 1e-3
+
+
+def test_columns_that_are_the_truth_are_named() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=200)
+    wrong = np.where(rng.random(200) < 0.1, rng.integers(3, size=200), y)
+    x = np.c_[rng.integers(3, size=200), y, wrong, rng.normal(size=200)].astype(float)
+    sets = ro.draw(y, 3, 1, 0)
+    names = ["chance", "truth", "near", "other"]
+    found = [one for one in inspect(sets, x, features=names) if "among features" in one.name]
+    assert [one.numbers["column"] for one in found] == ["truth"]
+    assert "Name it with --label, or leave it out with --ignore" in found[0].message
+    for silent in (inspect(sets[:20], x[:20], features=names), inspect(sets, x)):
+        assert "true class among features" not in silent

@@ -505,3 +505,37 @@ print(sorted(heavy & set(sys.modules)), callable(ruleout.datasets.read_table))""
 
 def test_table_type_is_public() -> None:
     assert ro.datasets.Table is Table
+
+
+NUMBERED = "f,not,is,known\n1,1|2,0,0\n2,1.0,2,2.0\n3,0|1,2.0,\n4,2.0|0.0,1.0,1\n"
+
+
+def test_whole_numbers_are_classes_however_they_are_written(tmp_path: Path) -> None:
+    """Other programs write 1.0 where a column has empty cells."""
+    path = tmp_path / "a.csv"
+    path.write_text(NUMBERED)
+    told: Any = {"excluded": "not", "label": "is", "known": "known"}
+    for classes in (None, 3):
+        table = read_table(path, **told, classes=classes)
+        assert table.classes == (0, 1, 2)
+        assert table.sets is not None
+        assert table.sets.to_lists() == [[1, 2], [1], [0, 1], [0, 2]]
+        assert table.labels is not None
+        assert table.labels.tolist() == [0, 2, 2, 1]
+        assert table.known is not None
+        assert table.known.tolist() == ["0", "2", "", "1"]
+    path.write_text(NUMBERED.replace("2,2.0\n", "2,2.5\n"))  # then 1.0 may be a name like 2.5
+    assert read_table(path, **told).classes == ("0", "0.0", "1", "1.0", "2", "2.0", "2.5")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_lists_of_numbers_are_names(suffix: str, tmp_path: Path) -> None:
+    rows = [{"f": 1.5, "not": [1.0, 2.0]}, {"f": 2.5, "not": [0.0]}]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".jsonl":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    table = read_table(path, excluded="not")
+    assert table.sets is not None
+    assert table.sets.to_lists() == [[1, 2], [0]]

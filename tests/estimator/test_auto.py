@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import ruleout as ro
 from ruleout.estimator.auto import Auto
@@ -168,6 +169,51 @@ def test_rows_that_trained_a_committee_are_known_again() -> None:
     clf = ro.RuleOutClassifier(members=2, epochs=2, random_state=0).fit(X[:60], SETS[:60])
     assert f"{clf.sum_rows(X[:60][::-1]):016x}" == clf.record_["rows"]
     assert f"{clf.sum_rows(X[60:120]):016x}" != clf.record_["rows"]
+
+
+def line(seed: int, n: int = 100) -> tuple[Any, Any]:
+    """Return rows of one feature and two classes, of which 93 % can be named rightly."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    return ((2 * y - 1) * 1.5 + random.normal(size=n)).astype(np.float32)[:, None], y
+
+
+@pytest.mark.parametrize("epochs", [10, None])
+def test_members_that_learned_nothing_do_not_predict(epochs: int | None) -> None:
+    """Here weights that hardly move were the best by chance; other seeds begin elsewhere."""
+    (x, y), (test, truth) = line(4), line(5, 2000)
+    clf = ro.RuleOutClassifier(approach="auto", epochs=epochs, random_state=0)
+    with pytest.warns(UserWarning, match="4 of 6 models learned less than half"):
+        clf.fit(x, ro.LabelSets.from_single(1 - y, classes=2))
+    assert clf.configuration_["learning_rate"] < 0.01
+    assert np.mean(clf.predict(test) == truth) > 0.92
+    assert len(clf.record_["members"]) == len(clf.module_.members) == 2  # type: ignore[arg-type]
+
+
+def test_a_committee_with_members_left_out_is_saved(tmp_path: Path) -> None:
+    x, y = line(4)
+    clf = ro.RuleOutClassifier(approach="auto", random_state=0)
+    with pytest.warns(UserWarning, match="left out"):
+        clf.fit(x, ro.LabelSets.from_single(1 - y, classes=2))
+    clf.save(tmp_path / "m")
+    again = ro.load(tmp_path / "m").predict_proba(x)
+    assert np.array_equal(again, clf.predict_proba(x))
+
+
+def test_a_member_that_diverged_does_not_predict() -> None:
+    """Some seeds begin with weights that are no numbers, but not the first."""
+
+    def model(shape: Any, classes: int) -> torch.nn.Module:
+        made = torch.nn.Linear(shape[0], classes)
+        made.weight.data *= float("nan") if torch.rand(()) < 0.5 else 1
+        return made
+
+    told: Any = {"grid": {"learning_rate": [0.1, 0.01]}, "members": 6, "epochs": 20}
+    clf = ro.RuleOutClassifier(model=model, random_state=0, **told)
+    with pytest.warns(UserWarning, match="of 6 models learned less than half"):
+        clf.fit(X[:200], SETS[:200])
+    assert 1 < len(clf.record_["members"]) < 6
+    assert np.isfinite(clf.predict_proba(X)).all()
 
 
 @pytest.mark.parametrize("members", [0, -1, 1.5, True])

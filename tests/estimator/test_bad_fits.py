@@ -195,6 +195,12 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "row 0, column 0: 'a' is neither 0 nor 1; for lists of class names use LabelSets.from_lists",
     ),
     (
+        "lists of one name and of two",
+        lambda: _fit(y=[["a"], ["b", "c"]] * 3),
+        "row 1: the row has 2 cells where row 0 has 1 cells; give every row one cell per class; "
+        "lists of names go into LabelSets.from_lists",
+    ),
+    (
         "three dimensions",
         lambda: _fit(y=np.zeros((6, 3, 2))),
         "expected a table of n rows and k classes, got 3 dimension(s); give one row per example",

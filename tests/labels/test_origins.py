@@ -528,3 +528,23 @@ def test_many_classes_take_no_time() -> None:
         error = np.sqrt(variance.mean() / len(y))
         assert abs(found.value.mean() - mean) < 4 * error
     assert right.right.mean() == pytest.approx(right.value.var(), rel=0.2)
+
+
+EYE: Any = np.eye(3)
+TWO = LabelSets([[1, 0, 0], [0, 1, 0]], 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: Transition([[0, 1], [0.5, 0.2]]), "row 1 of the matrix sums to 0.7, not to 1"),
+        (lambda: Transition([[0, 1], [-0.5, 1.5]]), "row 1 of the rates holds more than probab"),
+        (lambda: evidence(TWO, origin=EYE), "the origin is ndarray; wrap a matrix in"),
+        (lambda: evidence(TWO, items=[0, 1], people=[0]), "people are [0]; give 2 numbers, c"),
+        (lambda: evidence(TWO, items=[0]), "items are [0]; give 2 numbers of rows, counted"),
+    ],
+)
+def test_what_is_wrong_is_named(call: Any, sentence: str) -> None:
+    with pytest.raises(LabelError) as caught:
+        call()
+    assert str(caught.value).startswith(sentence)

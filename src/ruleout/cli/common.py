@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.labels.errors import counted
+from ruleout.labels.errors import DataError, counted
 
 if TYPE_CHECKING:
     from ruleout.datasets import Finding, Findings, Table
@@ -141,14 +141,15 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
     from ruleout.datasets import Finding
     from ruleout.estimator.inputs import may_err
 
-    if said is None or not said.corrected:
-        return found.assumption(mistakes=may_err(said))
-    known = np.flatnonzero([] if said.truth is None else said.truth >= 0)
+    truth = None if said is None else said.truth
+    known = np.flatnonzero([] if truth is None else truth >= 0)
     many, numbers = counted(len(known), "true label"), {"labels": len(known)}
     if "known rows" in found and found["known rows"].level == "warning":
         message = f"No accuracy is estimated from {many}. {found['known rows'].message} "
         message += "Name the classes of rows drawn at random, or judge without --known."
         return Finding("warning", "assumption", message, {**numbers, "why": []})
+    if said is None or not said.corrected:
+        return found.assumption(mistakes=may_err(said))
     message = f"It is that of {many} alone, and holds if their rows are a random part of all."
     if np.isfinite(said.unaided.right[known]).any():
         message = (
@@ -565,6 +566,8 @@ class Source:
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
+        from ruleout.estimator.inputs import says
+
         table = next(self.batches(wide=None))
         weight = None if self.annotator or self.item else table.weight  # items have one for all
         heavy = () if weight is None else weight.nonzero()[0]
@@ -574,6 +577,10 @@ class Source:
             table = table.part(heavy)
         table = self.heard(table)
         sets = table.sets
+        if sets is not None and not says(table.evidence or sets).any():
+            column = self.candidates or self.excluded
+            say = "give at least one row with a ruled-out class, or --known of some"
+            raise DataError("no row says anything", say, column=column, file=table.source)
         if sets is not None and len(sets.classes) > 2 and (sets.sizes == 1).all():
             tell(["every row rules out exactly one class; true labels belong in --label"])
         _tell_repeats(table)

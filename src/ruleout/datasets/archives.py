@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ruleout.datasets import tables
 from ruleout.datasets.tables import Request, Table, row_names
-from ruleout.labels.classes import ClassName, class_names, encode
+from ruleout.labels.classes import ClassName, class_names, encode, shown
 from ruleout.labels.errors import DataError
 from ruleout.labels.files import RATIO, NpzArchive, archived_sets, settle
 from ruleout.labels.row_files import check_memory, find_column, readable
@@ -47,6 +47,8 @@ class MatArchive:
     rows = "data"
 
     def __init__(self, content: bytes) -> None:
+        if content.startswith(b"\x89HDF"):
+            raise DataError("this is an HDF5 file", "save it with scipy.io.savemat")
         version, self._order = content[124:126], {b"IM": "<", b"MI": ">"}[content[126:128]]
         if b"\2" in version:
             problem = "this is a MATLAB file of version 7.3, which is HDF5"
@@ -167,7 +169,7 @@ def read_archive(path: Path, ask: Request, kind: str = "") -> Table:
         if not n:
             raise DataError(f"array {own!r} has no rows", "give at least one")
         names = []
-        if raw.ndim == 2 and "features" in archive.names:
+        if raw.ndim == 2 and raw.shape[1] and "features" in archive.names:
             remedy = f"save the names of the {raw.shape[1]} columns of {own}"
             names = _names(archive, "features", "U", raw.shape[1], remedy)
         if ask.names is not None:
@@ -179,12 +181,20 @@ def read_archive(path: Path, ask: Request, kind: str = "") -> Table:
         each = partial(_names, archive, n=n, remedy=f"save one for each row of {own}")
 
         def cells(name: str) -> Any:
-            told = archive.array(name)
-            return _named(told, classes, name, True) if told.ndim == 2 else each(name, "Uiu")
+            if archive.array(name).ndim == 2:
+                return _named(archive.array(name), classes, name, True)
+            found = each(name, "Uiuf" if name == ask.known else "Uiu")
+            if name == ask.known and classes is not None:
+                _check_first(archive.array(name), classes, name)
+            nothing = {-1} - {*(classes or ())}  # which many take for "not known"
+            return [None if one != one or one in nothing else one for one in found]
 
         aside = tables.weight_and_groups(
             ask, lambda name: np.array(each(name, "biuf"), float), cells
         )
+        if ask.known is not None and classes is not None:
+            told = aside["known"].tolist()
+            aside["known"] = tables.known_classes(told, classes, ask.known)
     aside |= {"sets": sets, "labels": labels, "classes": classes, "row_names": called}
     aside |= _columns(raw, names, ask, own) if raw.ndim == 2 else _images(raw, ask, own)
     return Table(**aside, source=path, sha256=tables.sha256_of(path), notes=tuple(notes))
@@ -221,7 +231,25 @@ def _labels(
         classes = settle(inside, ask.classes)
     if array.ndim == 2:
         return _named(array, classes, ask.label), classes, notes
+    if _check_first(array, classes, ask.label) and isinstance(archive, MatArchive):
+        notes.append(
+            f"Array {ask.label!r} holds no 0, the first of the classes {shown(classes)}: if it "
+            "counts them from 1, as MATLAB does, subtract 1."
+        )
     return np.array(classes)[encode(array, classes, ask.label)], classes, notes
+
+
+def _check_first(array: NDArray[Any], classes: tuple[ClassName, ...], name: str) -> bool:
+    """Tell whether numbers of classes, which count from 0, hold no 0; raise if they are too large.
+
+    All too large ones are k: then they count from 1.
+    """
+    if array.dtype.kind not in "iuf" or classes != tuple(range(len(classes))):
+        return False
+    if np.nanmax(array, initial=0) == len(classes):
+        problem = f"array {name!r} counts classes from 1, and they are {shown(classes)}"
+        raise DataError(problem, "subtract 1, or save 0 and 1 for each class")
+    return bool(np.nanmin(array, initial=len(classes)) == 1)
 
 
 def _named(
@@ -256,15 +284,19 @@ def _columns(raw: Any, names: list[str], ask: Request, own: str) -> dict[str, An
     before = ask.wanted if ask.features is None else None
     if not names and before is not None and len(before) == raw.shape[1]:
         names = list(before)  # the columns have no names of their own: their order counts
+    columns = None if names or before is None else (ask.reading or {}).get("columns", len(before))
+    if columns not in (None, raw.shape[1]):
+        problem = f"array {own!r} has {raw.shape[1]} columns without names"
+        raise DataError(problem, f"give the {columns} that the model was trained on")
     names = names or [f"x{place}" for place in range(raw.shape[1])]
     told = ("features", "ignore", "featureless", "reading")  # a matrix has nothing but features
     features = tables.choose(names, Request(**{name: getattr(ask, name) for name in told}))
+    reading = {"kind": "columns", "features": features, "columns": raw.shape[1]}
     if not hasattr(raw, "indptr"):
         check_memory(len(raw), max(len(features), 1))
     if features != names:
         raw = raw[:, [names.index(name) for name in features]]
     held: dict[str, Any] = {"x": _floats(raw, features), "features": tuple(features)}
-    reading = {"kind": "columns", "features": features}
     return held | {"shape": (len(features),), "reading": reading}
 
 

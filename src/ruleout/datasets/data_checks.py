@@ -55,10 +55,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.tables import Scaling, dense, equal_groups, row_hashes
-from ruleout.labels.classes import ClassName, encode, look_alikes
+from ruleout.labels.classes import ClassName, encode, look_alikes, shown
 from ruleout.labels.errors import DataError, brief, counted
 from ruleout.labels.laws import EXPECTED, LAWS, Test, pearson, size_law
-from ruleout.labels.origins import wilson
+from ruleout.labels.origins import RandomPart, random_part, wilson
 from ruleout.labels.row_files import lines_of
 from ruleout.labels.sets import LabelSets, chunks, count, has, unpack, width
 
@@ -243,8 +243,8 @@ class Inspection:
         self._predicted = np.zeros((2, k))  # rows of each size, and those that rule it out
         self._wrong: list[int] | None = None  # the first rows that rule out their true class
         self._mistakes = np.zeros((2, k))  # of each true class: how many, and of how many rows
-        self._known = np.zeros((2, k + 1))  # of rows of known class, and others: how often each
-        self._features: _Features | None = None  # class is ruled out, and how many rows they are
+        self._known: RandomPart | None = None  # rows of known class come in one batch
+        self._features: _Features | None = None
 
     def add(
         self,
@@ -270,10 +270,7 @@ class Inspection:
             if len(truth) != n:
                 raise DataError(f"{len(truth)} labels for {n} sets", "give one label per row")
         if truth is not None:
-            asked = sets.sizes > 0
-            for place, those in enumerate((asked & (truth >= 0), asked & (truth < 0))):
-                out = np.rint(sets[those].shares * sets.sizes[those].sum())
-                self._known[place] += [*out, those.sum()]
+            self._known = random_part(sets, truth)
         if truth is not None and len(known := np.flatnonzero((truth >= 0) & (sets.sizes > 0))):
             true = truth[known]
             wrong = has(sets.packed[known], true)
@@ -303,7 +300,7 @@ class Inspection:
         if self._wrong is not None:
             found += _truth(self._truth, self._mistakes, self._wrong, file)
             found += _mistakes(self._mistakes, self.classes)
-        found += _known(self._known, self.classes)
+        found += [] if self._known is None else [_known(self._known, self.classes)]
         found += _predictions(self._predicted)
         if seen is not None and len(seen.low) and n:
             _, x, packed = seen.some.columns()
@@ -312,6 +309,8 @@ class Inspection:
             told = self._predicted if self._predicted.any() else None
             found += _meaning(x[once], unpack(packed[once], len(self.classes)), self._sizes, told)
             found += _constant(seen, n, features)
+            names = [features[place] for place in seen.columns] if features else []
+            found += _truth_among(x, unpack(packed, len(self.classes)), self.classes, names)
             names = [features[place] for place in seen.columns] if features else []
             if names and (problem := Scaling.of(x).problem(names)):
                 message = f"{problem}: scale them, as fit and compare do unless told otherwise."
@@ -587,28 +586,19 @@ def _truth(
         )
 
 
-def _known(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]:
-    """Test whether rows of known class are a random part: as often is each class ruled out there.
-
-    However sets came about, the count of a class among m of n rows is then hypergeometric.
-    """
-    (*known, m), (*others, rest) = counts
-    if not (m and rest):
-        return
-    from scipy.stats import hypergeom  # late: only the test needs SciPy
-
-    out, every = np.array(known), np.add(known, others)
-    tails = hypergeom.cdf(out, m + rest, every, m), hypergeom.sf(out - 1, m + rest, every, m)
-    p = np.minimum(1, 2 * len(names) * np.minimum(*tails))
-    most = int(np.argmin(p))
-    name = brief(names[most]).replace("{", "{{").replace("}", "}}")
-    yield _tested(
-        "known rows",
-        {"p": float(p[most]), "labels": int(m)},
-        "Rows of known class rule out what other rows do ({p}): they may be a random part of all.",
-        f"Rows of known class are not a random part of all ({{p}}): {name} is ruled out in "
-        f"{_percent(known[most] / m)} of them, in {_percent(others[most] / rest)} of the others.",
+def _known(part: RandomPart, names: tuple[ClassName, ...]) -> Finding:
+    """Say whether rows of known class may be a random part of all."""
+    p, own = _shown_p(part.p), [names[place] for place in part.classes]
+    message = (
+        f"Rows of known class rule out what other rows do ({p}): they may be a random part of all."
     )
+    if part.p < WRONG:
+        message = (
+            f"Rows of known class are not a random part of all ({p}): {shown(own)} "
+            f"{'are all' if len(own) > 1 else 'is'} ruled out in {_percent(part.known)} of them, "
+            f"in {_percent(part.others)} of the others."
+        )
+    return Finding("warning" if part.p < WRONG else "fine", "known rows", message, {"p": part.p})
 
 
 def _mistakes(counts: Matrix, names: tuple[ClassName, ...]) -> Iterator[Finding]:
@@ -775,6 +765,30 @@ def _named(places: NDArray[np.intp], features: Sequence[str], d: int) -> str:
         return f"{len(places):,} of {d:,} columns hold"
     names = ", ".join(repr(features[place]) for place in places)
     return f"Column {names} holds" if len(places) == 1 else f"Columns {names} hold"
+
+
+def _truth_among(
+    x: Rows, out: Mask, classes: tuple[ClassName, ...], names: Sequence[str]
+) -> Iterator[Finding]:
+    """Warn of columns that hold class names, and never one that is ruled out in its row."""
+    if not names or isinstance(classes[0], str) or out.mean(1).sum() < _SAID:
+        return
+    order = np.argsort(np.array(classes))
+    numbers, rows = np.array(classes)[order], np.arange(len(x))
+    for column in np.flatnonzero(np.isin(x[0], numbers)).tolist():
+        values = x[:, column]
+        places = order[np.searchsorted(numbers, values).clip(max=len(numbers) - 1)]
+        if np.isin(values, numbers).all() and not out[rows, places].any():
+            name = brief(names[column])
+            message = (
+                f"Column {name} holds classes, and never one that is ruled out in its row: it may "
+                "be the true class. Name it with --label, or leave it out with --ignore."
+            )
+            yield Finding("warning", _AMONG, message, {"column": names[column]})
+
+
+_AMONG = "true class among features"
+_SAID = 10  # rows, of which each would be ruled out by chance
 
 
 def _equal(kept: _Kept, k: int, file: Path | None) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +28,15 @@ from numpy.typing import NDArray
 from ruleout.datasets.text_columns import add_words
 from ruleout.labels import row_files
 from ruleout.labels.atomic import atomic_write
-from ruleout.labels.classes import Classes, ClassName, class_names, look_alikes, shown, unknown
+from ruleout.labels.classes import (
+    Classes,
+    ClassName,
+    class_names,
+    look_alikes,
+    shown,
+    unknown,
+    whole,
+)
 from ruleout.labels.errors import DataError, InputError, LabelError, brief, counted, nearest
 from ruleout.labels.laws import Law, Seed
 from ruleout.labels.origins import Evidence, Uniform, evidence, named_origin
@@ -165,8 +173,9 @@ class Table:
         rows = np.flatnonzero((truth >= 0) & (self.sets.sizes > 0))
         wrong = int(self.sets[rows].excluded[np.arange(len(rows)), truth[rows]].sum())
         say = f"{wrong:,} of {len(rows):,} rows rule out the class that they are known to have; "
-        if wrong == len(rows):
-            say += "see whether these are the true classes, and the sets what was ruled out."
+        if 2 * wrong > len(rows):
+            say += "see whether these are the true classes (numbers count from 0), and the sets "
+            say += "what was ruled out."
         else:
             say += f"--error-rate {wrong}/{len(rows)} expects as many elsewhere."
         return (say,) * (wrong > 0)
@@ -837,28 +846,35 @@ def labelled(
     if ask.voted:
         import pyarrow as pa
 
-        votes = pa.table({name: columns.numbers(name) for name in ask.voted})
+        votes = pa.table({name: _votes(columns, name) for name in ask.voted})
         held["sets"] = LabelSets.from_votes(votes, classes, unlabelled=may_be_empty)
     if ask.label is not None:
         held["labels"] = _labels(cells[ask.label], classes, ask.label)
     held |= aside()
     if ask.known is not None:
-        held["known"] = _known(held["known"].tolist(), classes, ask.known)
+        held["known"] = known_classes(held["known"].tolist(), classes, ask.known)
     return held
 
 
-def _known(cells: list[str], classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
+def _votes(columns: Columns, name: str) -> NDArray[np.float64]:
+    """Return a column of votes, in which empty cells are NaN."""
+    from ruleout.labels.files import shown_cell
+
+    values, column = columns.numbers(name), columns.features.column(name)
+    for row in np.flatnonzero(np.isnan(values)).tolist():
+        if found := shown_cell(column, row):
+            problem, remedy = f"{found} is not a vote", "write 1 for the class, -1 against it, or 0"
+            raise DataError(problem, remedy, row=row, column=name)
+    return values
+
+
+def known_classes(cells: list[str], classes: tuple[ClassName, ...], column: str) -> NDArray[Any]:
     """Return the true classes of some rows as they are called, else empty."""
     own = {"", *map(str, classes)}
-    names = [_whole(name, own) for name in cells]
+    names = [whole(name, own) for name in cells]
     if bad := [row for row, name in enumerate(names) if name not in own]:
         raise unknown(names[bad[0]], classes, row=bad, column=column)
     return np.array(names)
-
-
-def _whole(name: str, names: Set[str]) -> str:
-    """Return ``4`` of ``4.0``, which tables with empty cells make of it, unless it is a name."""
-    return name[:-2] if name not in names and re.fullmatch(r"-?\d+\.0", name) else name
 
 
 def _verdicts(cells: Cells, column: str) -> NDArray[np.int8]:
@@ -937,13 +953,14 @@ def _seen(batches: Iterable[Mapping[str, Cells]], ask: Request) -> tuple[ClassNa
     for cells in batches:
         for value in () if ask.about is None else cells[ask.about].values:
             with suppress(LabelError):  # a cell that holds no names is reported later
-                names.update(str(name).strip() for name in names_in(value) if _is_name(name))
-        for value in () if ask.label is None else map(_plain, cells[ask.label].values):
-            labels.update([str(value).strip()] if _is_name(value) else ())
+                names.update(_texts(names_in(value)))
+        labels.update(_texts(() if ask.label is None else cells[ask.label].values))
         for value in () if ask.known is None else cells[ask.known].values:
             known.add("" if value is None else str(value).strip())
     _check_separator(names)
-    names = {*names, *labels, *(_whole(name, names) for name in known)} - {""}
+    names = {*names, *labels, *(whole(name, names) for name in known)} - {""}
+    if not any(re.fullmatch(r"-?\d+\.\d*[1-9]\d*", name) for name in names):
+        names = set(map(whole, names))
     if len(names) < 2:
         problem = f"{len(names)} class name(s) occur in the data"
         remedy = "name all classes with classes=[...] (--classes cat,dog,bird)"
@@ -963,6 +980,11 @@ def _check_separator(names: set[str]) -> None:
             raise DataError(f"{brief(name)} looks like several class names", remedy)
 
 
+def _texts(values: Iterable[object]) -> list[str]:
+    """Return the names among values, as CSV has them."""
+    return [str(value).strip() for value in map(_plain, values) if _is_name(value)]
+
+
 def _is_name(name: object) -> bool:
     return isinstance(name, (str, int)) and not isinstance(name, bool)
 
@@ -971,7 +993,7 @@ def _labels(cells: Cells, classes: tuple[ClassName, ...], column: str) -> NDArra
     places: dict[object, int] = {str(name): place for place, name in enumerate(classes)}
     values = [_plain(value) for value in cells.values]
     names = (str(value).strip() if _is_name(value) else None for value in values)
-    codes = np.array([places.get(name, -1) for name in names], np.intp)
+    codes = np.array([places.get(whole(name, places), -1) for name in names], np.intp)
     if bad := np.flatnonzero(codes < 0).tolist():
         value = values[bad[0]]
         where: dict[str, Any] = {"row": cells.rows(bad), "column": column}
@@ -986,7 +1008,7 @@ def _plain(value: object) -> object:
     """Write true and 1.0 the way other files do: ``true`` and ``1``."""
     if isinstance(value, bool):
         return str(value).lower()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return whole(value) if isinstance(value, float) else value
 
 
 def redraw(

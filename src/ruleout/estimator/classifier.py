@@ -31,7 +31,7 @@ from ruleout.labels.origins import Evidence
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
-from ruleout.selection import Rule, Search, folds, pool, search
+from ruleout.selection import Rule, Search, folds, foretold_better, pool, search
 from ruleout.selection.origin_search import find_origin
 from ruleout.training import Callback, GridFit, State, Trial, configurations, fingerprint
 from ruleout.training.device import find_device
@@ -388,18 +388,20 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             options |= {"grid": [found.configuration], "epochs": found.epochs}
             options["progress"] = _stage(tell, "training the choice on all rows")
         if found is not None and auto is not None:
-            judged = found.estimates[0], found.errors[0]
-            options["grid"] = auto.choices(found.grid.configurations, *judged)
+            scores = found.estimates[0], found.errors[0]
+            options["grid"] = auto.choices(found.grid.configurations, *scores)
         usual = 1 if auto is None else 3 if len(options["grid"]) > 1 else 5
         count = _whole("members", usual if self.members is None else self.members)
         seeds = np.random.SeedSequence(seed).generate_state(count).tolist()
         each = [replace(data.trial, seed=own) for own in [seed, *seeds[1:]]]
         final = fit_grid(data.x, each, **options)
-        module = _trained(final, data.scaling)
+        judged = None if found is None else data.trial
+        kept = _taught(final, data.x, judged, options["device"])
+        module = _trained(final, data.scaling, kept)
         self.classes_ = data.classes
         self.__dict__.pop("reading_", None)  # these rows were not read from its file
         known = fingerprint(data.x, [data.trial.sets])  # once, however many members learned it
-        self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state), known)
+        self._keep(module, final, TrainingState(seed, 1, self.optimizer, final.state), known, kept)
         taught = X if data.rows is None else _safe_indexing(X, data.rows)
         self.record_["rows"] = f"{self.sum_rows(taught):016x}"
         if found is not None and choosing:
@@ -445,10 +447,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tuned = not first and self.grid is not None
         options["grid"] = [self.configuration_ if tuned else self._base()]
         fit = fit_grid(data.x, [data.trial], epochs=1, seed=state.order, **options)
-        module, before = _trained(fit, data.scaling), {} if first else vars(self).copy()
+        module = _trained(fit, data.scaling, [(0, 0)])
+        before = {} if first else vars(self).copy()
         self.classes_ = data.classes
         now = TrainingState(state.seed, state.calls + 1, self.optimizer, fit.state)
-        self._keep(module, fit, now, fit.record["data"])
+        self._keep(module, fit, now, fit.record["data"], [(0, 0)])
         if before:
             history, record = before["history_"], before["record_"]
             count = self.n_iter_ = before["n_iter_"] + 1
@@ -461,11 +464,13 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self.record_["data"] = sha256(both.encode()).hexdigest()
         return self
 
-    def _keep(self, module: nn.Module, fit: GridFit, state: TrainingState, data: str) -> None:
+    def _keep(
+        self, module: nn.Module, fit: GridFit, state: TrainingState, data: str, kept: Places
+    ) -> None:
         """Keep a trained model, and what it was trained on; what was judged no longer holds."""
         self.module_, self._state, self._fold_models = module, state, nn.ModuleList()
         scaled = {"scaled": True} if isinstance(module, Scaled) else {}
-        every = [dict(one) for _ in range(fit.shape[0]) for one in fit.configurations]
+        every = [dict(fit.configurations[place]) for _, place in kept]
         many = {"members": every} if len(every) > 1 else {}
         self.record_: dict[str, Any] = fit.record | scaled | many
         self.record_["data"] = data
@@ -921,10 +926,42 @@ def _dense(module: nn.Module) -> bool:
     return all(dense_layers(one) is not None for one in every)
 
 
-def _trained(fit: GridFit, scaling: Scaling | None) -> nn.Module:
-    """Return the model of a fit, or all of them; raise if one is lost."""
+Places: TypeAlias = Sequence[tuple[int, int]]  #: models of a fit: their trials and configurations
+
+
+def _taught(fit: GridFit, x: Any, trial: Trial | None, device: Any) -> Places:
+    """Return which models predict: those that learned at least half of what the judged one did.
+
+    That one has the first seed; without a trial none was judged. Where steps are few and small, the
+    weights with which a model begins decide, and others may know nothing. What counts is how much
+    better than by chance about 5,000 training rows are foretold, at the best temperature of each.
+    """
+    trials, models = fit.shape
+    every = list(product(range(trials), range(models)))
+    if trials == 1 or trial is None:
+        return every
+    rows = np.arange(0, len(trial.sets), max(1, len(trial.sets) // _SOME))
+    part, where = trial.part(rows), find_device(device, "float32")
+    gain = dict[tuple[int, int], float]()
+    for at in every:
+        if at[0] == 0 or not fit.diverged[at]:
+            logits = module_logits(fit.module(*at).to(where), x[part.rows])
+            gain[at] = foretold_better(logits, part)
+    kept = [at for at in every if at[0] == 0 or gain.get(at, -np.inf) >= gain[0, at[1]] / 2]
+    if left := len(every) - len(kept):
+        say = f"{left} of {len(every)} models learned less than half of what the judged one did, "
+        say += "and are left out; give more epochs, or a higher learning_rate"
+        warnings.warn(say, UserWarning, stacklevel=inputs.outside())
+    return kept
+
+
+_SOME = 5000  # training rows by which models are compared
+
+
+def _trained(fit: GridFit, scaling: Scaling | None, kept: Places) -> nn.Module:
+    """Return the model of a fit, or several of them; raise if one is lost."""
     every = []
-    for trial, place in product(*map(range, fit.shape)):
+    for trial, place in kept:
         module = fit.module(trial, place)
         if fit.diverged[trial, place] or not _finite(module):
             rate = fit.configurations[place]["learning_rate"]

@@ -116,7 +116,7 @@ def holds_sets(y: Any) -> bool:
     if isinstance(y, (Answers, Evidence, LabelSets)) or hasattr(y, "tocsr"):
         return True
     if isinstance(y, (list, tuple)):
-        return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) != 1
+        return any(isinstance(one, (list, tuple, np.ndarray)) and len(one) != 1 for one in y)
     shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) > 1 and shape[1:] != (1,)
 

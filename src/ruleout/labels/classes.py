@@ -1,8 +1,9 @@
 """Names of classes and of all that is registered: what they may be, and how one is found."""
 
 import numbers
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -138,6 +139,15 @@ def unknown(label: object, classes: tuple[ClassName, ...], **where: Any) -> Labe
         own, its = (_KINDS.get(type(one), type(one).__name__) for one in (classes[0], label))
         remedy = f"the classes are {own}, and {where.get('column', 'this')} holds {its}: give {own}"
     return LabelError(f"unknown class {text}", remedy, **where)
+
+
+def whole(name: Any, names: Container[Any] = ()) -> Any:
+    """Return ``4`` of ``4.0``, which tables with empty cells make of it, unless it is a name."""
+    if isinstance(name, float):
+        return int(name) if name.is_integer() else name
+    if isinstance(name, str) and name not in names and re.fullmatch(r"-?\d+\.0+", name):
+        return name.partition(".")[0]
+    return name
 
 
 def unknown_name(what: str, name: object, known: Iterable[object], many: str = "") -> ValueError:

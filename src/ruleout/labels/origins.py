@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -160,7 +161,9 @@ class _Matrix:
         if self.rates.ndim != 2 or len(set(self.rates.shape)) != 1:
             raise LabelError(f"rates have shape {self.rates.shape}", "give k rows of k numbers")
         if not ((self.rates >= 0) & (self.rates <= 1)).all():
-            raise LabelError("a rate is not a probability", "give numbers from 0 to 1")
+            wrong = ~((self.rates >= 0) & (self.rates <= 1)).all(1)
+            problem = f"row {int(wrong.argmax())} of the rates holds more than probabilities"
+            raise LabelError(problem, "give numbers from 0 to 1")
 
     def _check(self, k: int) -> None:
         if k != len(self.rates):
@@ -295,8 +298,11 @@ class Transition(_Matrix):
     def __init__(self, q: Any, law: Law = 1) -> None:
         super().__init__(q)
         self.law = law
-        if (np.abs(self.rates.sum(1) - 1) > 1e-6).any():
-            raise LabelError("a row of the matrix does not sum to 1", "divide it by its sum")
+        off = np.abs(self.rates.sum(1) - 1)
+        if (off > 1e-6).any():
+            row = int(off.argmax())
+            problem = f"row {row} of the matrix sums to {self.rates[row].sum():g}, not to 1"
+            raise LabelError(problem, "divide each row by its sum")
 
     @staticmethod
     def learnt(chance: Array, sets: LabelSets, last: Transition | None = None) -> Transition:
@@ -852,6 +858,9 @@ def evidence(
     """
     if origin is not None and (people is not None or np.any(error)):
         raise LabelError("an origin has its own error rates", "leave error and people out")
+    if origin is not None and not hasattr(origin, "log_likelihood"):
+        say = "wrap a matrix in ruleout.labels.Transition(...)"
+        raise LabelError(f"the origin is {type(origin).__name__}", say)
     if people is not None and items is None:
         raise LabelError("people without items", "say which row each of their answers is about")
     gold = None
@@ -863,7 +872,7 @@ def evidence(
     places, joined = None if items is None else _places(items, len(sets)), sets
     learnt = None
     if people is not None and places is not None:
-        who = _places(people, len(sets))
+        who = _places(people, len(sets), "people")
         learnt = learn_errors(sets, places, who)
     if learnt is not None:
         own = learnt.own[who]
@@ -895,13 +904,53 @@ def evidence(
 _LABELS = 30  # fewer true labels teach, but correct nothing
 
 
+class RandomPart(NamedTuple):
+    """Whether rows of known class are a random part of all: what speaks most against it."""
+
+    p: float
+    #: of those that occur among them the others rule out all, or one class is ruled out elsewhere
+    classes: NDArray[np.intp]
+    others: float  #: in what share of the other rows
+    known: float  #: and of those of known class
+
+
+def random_part(sets: LabelSets, truth: NDArray[np.intp]) -> RandomPart | None:
+    """Test whether rows of known class are a random part; None where nothing can be compared.
+
+    However sets came about, the count of a class among m of n rows with a set is then
+    hypergeometric. And rows that rule out every class which occurs among those of known class are
+    of another one, which a random part hardly lacks where they are many.
+    """
+    from scipy.stats import hypergeom  # late: only the test needs SciPy
+
+    out, says, known = sets.excluded, sets.sizes > 0, truth >= 0
+    asked, others, own = out[known & says], out[~known & says], np.unique(truth[known])
+    if not known.any() or not len(others):
+        return None
+    least = wilson(lack := int(others[:, own].all(1).sum()), len(others)).low
+    found = [RandomPart((1 - least) ** int(known.sum()), own, lack / len(others), 0.0)]
+    if len(asked):
+        (m, k), few, every = asked.shape, asked.sum(0), out[says].sum(0)
+        told = len(asked) + len(others), every, m
+        tails = hypergeom.cdf(few, *told), hypergeom.sf(few - 1, *told)
+        p = 2 * k * np.minimum(*tails)
+        most = int(p.argmin())
+        share = float(others[:, most].mean())
+        found.append(RandomPart(p[most], np.array([most]), share, few[most] / m))
+    worst = min(found, key=itemgetter(0))
+    return worst._replace(p=min(1.0, float(worst.p) * len(found)))
+
+
+_RANDOM = 1e-3  # p-values below this say that they are not
+
+
 def _with_truth(found: Evidence, truth: Any) -> Evidence:
-    """Let true labels of some rows teach, and correct the credit of all."""
+    """Let true labels of some rows teach, and correct the credit of all, if they may be random."""
     (n, k), places = found.sets.shape, to_array(truth, "truth")
     whole = places.shape == (n,) and places.dtype.kind in "iu"
     if not whole or (n and not -1 <= places.min() <= places.max() < k):
         raise LabelError(f"truth is {brief(truth)}", f"give {n} positions of classes, or -1")
-    rows, made = np.flatnonzero(places >= 0), found.at_error
+    rows, made, part = np.flatnonzero(places >= 0), found.at_error, random_part(found.sets, places)
     out, likelihood = found.sets.excluded, found.likelihood.copy()
     hit = np.eye(k)[places[rows]]
     out[rows], likelihood[rows] = hit == 0, np.where(hit > 0, 0, -np.inf)
@@ -910,7 +959,7 @@ def _with_truth(found: Evidence, truth: Any) -> Evidence:
         sets=LabelSets(out, found.sets.classes, unlabelled=True),
         likelihood=likelihood,
         truth=np.asarray(places, np.intp),
-        corrected=len(rows) >= _LABELS,
+        corrected=len(rows) >= _LABELS and (part is None or part.p >= _RANDOM),
         at_error=None if made is None else lambda rate: _with_truth(made(rate), places),
     )
 
@@ -943,10 +992,12 @@ def _gold(pair: tuple[Any, ...]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-def _places(items: Any, m: int) -> NDArray[np.intp]:
-    found = to_array(items, "items")
+def _places(items: Any, m: int, what: str = "items") -> NDArray[np.intp]:
+    found = to_array(items, what)
     if found.shape != (m,) or found.dtype.kind not in "iu" or (m and found.min() < 0):
-        raise LabelError(f"items are {brief(items)}", f"give {m} numbers of rows, counted from 0")
+        of = "" if what == "people" else " of rows"
+        problem = f"{what} are {brief(items)}"
+        raise LabelError(problem, f"give {m} numbers{of}, counted from 0")
     return np.asarray(found, np.intp)
 
 

@@ -20,7 +20,7 @@ from itertools import chain, islice
 from pathlib import Path, PosixPath
 from typing import Any, TypeAlias, TypeVar
 
-from ruleout.labels.classes import ClassName, shown, unknown
+from ruleout.labels.classes import ClassName, shown, unknown, whole
 from ruleout.labels.errors import DataError, InputError, LabelError, brief, nearest
 
 Used = TypeVar("Used")
@@ -437,10 +437,10 @@ def name_codes(
 def _code(name: Any, classes: tuple[ClassName, ...], places: dict[object, int]) -> int:
     code, parts = None, []
     if isinstance(name, str):
-        code = places.get(name, places.get(name.strip()))
+        code = places.get(name, places.get(whole(name.strip())))
         parts = [part.strip() for part in re.split("[,;/]", name)]
-    elif isinstance(name, int) and not isinstance(name, bool):
-        code = places.get(name)
+    elif isinstance(name, (int, float)) and not isinstance(name, bool):
+        code = places.get(whole(name))
     if code is None:
         error = unknown(name, classes)
         if any(part in places for part in parts):
