@@ -930,11 +930,12 @@ Places: TypeAlias = Sequence[tuple[int, int]]  #: models of a fit: their trials 
 
 
 def _taught(fit: GridFit, x: Any, trial: Trial | None, device: Any) -> Places:
-    """Return which models predict: those that learned at least half of what the judged one did.
+    """Return which models predict: those that learned something, as far as the judged one did.
 
     That one has the first seed; without a trial none was judged. Where steps are few and small, the
     weights with which a model begins decide, and others may know nothing. What counts is how much
-    better than by chance about 5,000 training rows are foretold, at the best temperature of each.
+    better than by chance about 5,000 training rows are foretold, at the best temperature of each:
+    a tenth at least, or a difference that may be chance (3 standard errors).
     """
     trials, models = fit.shape
     every = list(product(range(trials), range(models)))
@@ -942,15 +943,18 @@ def _taught(fit: GridFit, x: Any, trial: Trial | None, device: Any) -> Places:
         return every
     rows = np.arange(0, len(trial.sets), max(1, len(trial.sets) // _SOME))
     part, where = trial.part(rows), find_device(device, "float32")
-    gain = dict[tuple[int, int], float]()
+    kept, judged = list[tuple[int, int]](), dict[int, Tensor]()
     for at in every:
-        if at[0] == 0 or not fit.diverged[at]:
-            logits = module_logits(fit.module(*at).to(where), x[part.rows])
-            gain[at] = foretold_better(logits, part)
-    kept = [at for at in every if at[0] == 0 or gain.get(at, -np.inf) >= gain[0, at[1]] / 2]
+        logits = module_logits(fit.module(*at).to(where), x[part.rows])
+        gain = foretold_better(logits, part)
+        first = judged.setdefault(at[1], gain)
+        more, error = torch.std_mean(first - gain)[::-1]
+        near = gain.mean() > 0.1 * first.mean() or more < 3 * error / len(rows) ** 0.5
+        if at[0] == 0 or (near and not fit.diverged[at]):
+            kept.append(at)
     if left := len(every) - len(kept):
-        say = f"{left} of {len(every)} models learned less than half of what the judged one did, "
-        say += "and are left out; give more epochs, or a higher learning_rate"
+        say = f"{left} of {len(every)} models learned next to nothing, beside what the judged one "
+        say += "did, and are left out; give more epochs, or a higher learning_rate"
         warnings.warn(say, UserWarning, stacklevel=inputs.outside())
     return kept
 

@@ -114,16 +114,15 @@ def at_best(values: Callable[..., Tensor], logits: Tensor, *known: Tensor) -> Te
     return tried.gather(0, best.expand_as(tried[:1]))[0]
 
 
-def foretold_better(logits: Tensor, trial: Trial) -> float:
-    """Return how much better what was said of rows is foretold than by chance, ``[n, k]``."""
+def foretold_better(logits: Tensor, trial: Trial) -> Tensor:
+    """Return how much better what was said of each row is foretold than by chance, ``[n]``."""
     values: Callable[..., Tensor] = _likelihood
     known = [torch.from_numpy(trial.sets.excluded).to(logits)]
     if trial.evidence is not None:
         values, known = foretold, [torch.from_numpy(trial.evidence.costs).to(logits)]
     elif trial.rate is not None:
         known.append(rates_of(trial.rate, logits))
-    better = at_best(values, logits, *known) - values(torch.zeros_like(logits), *known)
-    return float(better.mean())
+    return at_best(values, logits, *known) - values(torch.zeros_like(logits), *known)
 
 
 _credit, _costs = attrgetter("credit.value"), attrgetter("costs")
