@@ -81,3 +81,30 @@ def test_a_plugin_that_does_not_load_is_one_sentence(
 def test_help_loads_no_plugin(folder: Path) -> None:
     (folder / "loud.py").write_text("raise SystemExit(3)")
     assert run("--plugin", "loud", "fit", "--help").exit_code == 0
+
+
+def test_workers_know_what_a_plugin_registers(folder: Path) -> None:
+    """A rule, and a data set whose loader is of another module."""
+    (folder / "own_rows.py").write_text(
+        "def rows():\n    return [[0, 1], [1, 0]] * 20, ['a', 'b'] * 20\n"
+    )
+    (folder / "own_rule.py").write_text(
+        "import own_rows, ruleout as ro\n"
+        "from ruleout.methods import register_rule\n"
+        "ro.datasets.register('twenty', own_rows.rows)\n"
+        "@register_rule('own-rule', paper='mine')\n"
+        "def rule(logits, excluded, prior, weight):\n"
+        "    return (excluded * logits.log_softmax(-1)).mean((-2, -1))\n"
+    )
+    told = ["--datasets", "twenty", "--approaches", "log,own-rule-after", "--epochs", 2]
+    told += ["--trials", 2, "--grid", "small", "--ledger", "a.sqlite", "--workers", 2]
+    try:
+        done = run("--plugin", "own_rule", "paper", "own", *told, "--out", "out")
+    finally:
+        ro.methods.forget_rule("own-rule")
+    assert done.exit_code == 0, done.output
+    assert "OWN-RULE" in done.stdout
+    plain = run(
+        "paper", "own", "--datasets", "digits", "--approaches", "log", *told[4:], "--dry-run"
+    )
+    assert plain.exit_code == 0, plain.output  # what is there of others needs no plugin

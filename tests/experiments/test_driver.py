@@ -259,7 +259,7 @@ def test_a_worker_that_cannot_use_the_ledger_says_so_in_one_sentence(
     monkeypatch.setattr(runner, "_end_with", lambda _: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     with pytest.raises(SystemExit, match=r"^ruleout: .*: the ledger cannot be used \("):
-        runner._helper(1, torch.get_num_threads(), set(), str(tmp_path / "no" / "a"), SPECS)
+        runner._helper(1, torch.get_num_threads(), [], str(tmp_path / "no" / "a"), SPECS)
 
 
 def test_workers_that_all_die_are_told_in_one_sentence(tmp_path: Path) -> None:

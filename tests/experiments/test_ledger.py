@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from experiments.made import record, same, spec
 from processes import QUICK
 from tiers import COUNT
 
-from ruleout.experiments import Ledger, Record, Spec
+from ruleout.experiments import Ledger, Record, Spec, gather
 from ruleout.experiments.ledger import RETRIES
 from ruleout.labels.errors import InputError
 
@@ -387,3 +388,53 @@ def test_a_spec_is_found_by_its_key(place: str) -> None:
     with Ledger(place) as ledger:
         ledger.add([spec(), again])
         assert ledger.specs() == [again]
+
+
+def test_a_damaged_ledger_is_one_sentence(tmp_path: Path) -> None:
+    """Bytes of pages, of a blob, and of texts that are JSON."""
+    whole = tmp_path / "a.sqlite"
+    with Ledger(whole) as ledger:
+        for place in range(30):
+            ledger.write(record(spec("log", trials=3, seed=place)))
+    connection = sqlite3.connect(whole)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.close()
+    content = whole.read_bytes()
+    for change in (
+        None,
+        "UPDATE records SET epochs = x'01'",
+        "UPDATE records SET configurations = '{'",
+        "UPDATE tasks SET spec = '{'",
+        "UPDATE tasks SET spec = '{\"datset\": 1}'",
+    ):
+        file = tmp_path / "b.sqlite"
+        broken = content[:8192] + b"\xff" * (len(content) - 12288) + content[-4096:]
+        file.write_bytes(broken if change is None else content)
+        if change is not None:
+            database(file, change)
+        with pytest.raises(InputError) as caught:
+            gather(file)
+        said = str(caught.value)
+        assert said.startswith((f"{file}: the ledger is damaged (", "a spec has the unknown name"))
+
+
+def test_a_ledger_that_cannot_be_written_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.sqlite"
+    with Ledger(file) as ledger:
+        ledger.write(record(spec("log")))
+    before = file.read_bytes()
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    assert [one.spec.approach for one in gather(file).records] == ["log"]
+    assert list(tmp_path.iterdir()) == [file]
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_is_no_ledger_to_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    file.touch()
+    with pytest.raises(InputError, match="the file is empty; name a file that ruleout made"):
+        gather(file)
+    assert not file.stat().st_size
+    Ledger(file).close()  # but one may be made there

@@ -386,3 +386,22 @@ def test_an_empty_ledger_has_a_page_too(tmp_path: Path, given: Holdings) -> None
     made = write_report(given, tmp_path)
     assert made[0].name == "report.html"
     assert "No cell of the paper's tables has been run." in " ".join(page(given).summary)
+
+
+def test_cells_that_give_way_stand_in_a_table_of_their_own() -> None:
+    """Also where only the trials that searched differ, in the paper's tables and in others."""
+    for dataset in ("yeast", "digits"):
+        both = [record(spec("log", dataset, search_trials=n)) for n in (0, 1)]
+        tables = paper_tables(held(*both, record(spec("exp", dataset))))
+        assert [len(table.records) for table in tables] == [2, 1]
+        assert tables[1].records[0].spec.search_trials == 1
+        assert tables[1].cells.name.endswith("-searched-in-1")
+        assert tables[1].cells.title.endswith(", searched in 1")
+
+
+def test_cells_of_data_that_changed_are_told() -> None:
+    same = [record(spec(name), about={"data": "a"}) for name in ("log", "exp")]
+    for other, told in (("a", False), ("b", True)):
+        (table,) = paper_tables(held(*same, record(spec("mae"), about={"data": other})))
+        said = "Cells of Yeast were not all trained on the same data."
+        assert (said in table.cells.note) == told

@@ -86,15 +86,14 @@ PLUGINS: list[str] = []
 
 
 @cache
-def _load_plugins(modules: tuple[str, ...]) -> None:
-    """Import what registers losses, rules and data sets of a user's own.
+def _load_plugins(modules: tuple[str, ...]) -> list[str]:
+    """Import what registers losses, rules and data sets of a user's own; return the modules.
 
     First the installed packages that name a module under the entry point ``ruleout.plugins``, then
     `modules`, which may lie in the current folder.
     """
-    loaders: dict[str, Callable[[], object]] = {
-        point.name: point.load for point in entry_points(group="ruleout.plugins")
-    }
+    points = list(entry_points(group="ruleout.plugins"))
+    loaders: dict[str, Callable[[], object]] = {point.name: point.load for point in points}
     loaders |= {name: partial(import_module, name) for name in modules}
     if modules:
         sys.path.insert(0, os.getcwd())
@@ -105,6 +104,12 @@ def _load_plugins(modules: tuple[str, ...]) -> None:
             said = " ".join(f"{type(error).__name__}: {error}".split())
             remedy = "fix it, or leave it out"
             raise ValueError(f"the plugin {name!r} does not load ({said}); {remedy}") from None
+    return [*(point.module for point in points), *modules]
+
+
+def plugins() -> list[str]:
+    """Return the modules that were imported for a user's own losses, rules and data sets."""
+    return _load_plugins(tuple(PLUGINS))
 
 
 def open_project(folder: Path) -> Project:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import check_folder, friendly, parse_names, watching
+from ruleout.cli.common import check_folder, friendly, parse_names, plugins, watching
 from ruleout.labels.errors import counted
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ def paper(
     from ruleout.training.device import find_device
 
     check_folder(out)
+    if checkpoints is not None:
+        check_folder(checkpoints)
+    if ledger == ":memory:":
+        raise typer.BadParameter("a ledger is a file, or postgresql://…")
     beyond = table == "beyond"
     epochs = epochs or (100 if beyond else 250)
     specs = plan(
@@ -126,6 +130,7 @@ def paper(
         if retry:
             found.forgive(specs)
     how: dict[str, Any] = {"device": device, "workers": workers, "checkpoints": checkpoints}
+    how["modules"] = plugins()
     how |= {"cpus": task_cpus, "gpus": task_gpus} if engine == "ray" else {"workers": count}
     _run(ledger, specs, engine, **how)
     _report(ledger, specs, out)
@@ -207,4 +212,6 @@ def _report(ledger: str, specs: list[Spec], out: Path) -> None:
     if held.failures:
         for failure in held.failures:
             typer.echo(f"ruleout: {failure.spec} failed: {failure.error}", err=True)
+        if any(failure.given_up for failure in held.failures):
+            typer.echo("ruleout: cells that failed too often run again with --retry", err=True)
         raise typer.Exit(1)

@@ -237,8 +237,9 @@ class Comparison:
         """What must be known to read the table right."""
         lost = [f"{r.approach} ({r.note})" for r in self.rows if r.diverged and not r.failed]
         more = [f"Diverged in part: {', '.join(lost)}."] if lost else []
-        others = [row for row in self.rows if not row.failed and not row.baseline]
-        if self.method.reference and not np.isfinite([row.p_value for row in others]).any():
+        alive = [row for row in self.rows if not row.failed and not row.baseline]
+        tested = len(alive) > 1 and self.method.reference
+        if tested and not np.isfinite([row.p_value for row in alive]).any():
             least = {"trials": "two trials", "rows": "two rows", "both": "three trials"}
             more.append(f"No p: the test takes at least {least[self.method.over]}.")
         if any(len({*map(str, row.configurations)}) > 1 for row in self.rows):

@@ -164,18 +164,31 @@ class Ledger(AbstractContextManager["Ledger"]):
         self.path = Path(path)
         if not make and not self.path.exists():
             raise MissingLedgerError(path)
+        if not make and self.path.is_file() and not self.path.stat().st_size:
+            raise InputError("the file is empty", "name a file that ruleout made", file=path)
+        read_only = not make and not self._writable()
+        name = f"{Path(path).absolute().as_uri()}?immutable=1" if read_only else str(path)
         with self._told():
-            self._database = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            self._database = sqlite3.connect(
+                name, timeout=PATIENCE, isolation_level=None, uri=read_only
+            )
         try:
             with self._told():
                 self._check()
-                self._open()
+                if not read_only:
+                    self._open()
         except BaseException as error:
             self._database.close()
             if not isinstance(error, sqlite3.DatabaseError):
                 raise
             problem = f"this is not a ledger ({error})"
             raise InputError(problem, "name a file that ruleout made", file=path) from None
+
+    def _writable(self) -> bool:
+        """Return whether SQLite can keep its journal, or has one that must be read."""
+        file, log = Path(self.path).absolute(), Path(f"{self.path}-wal")
+        free = os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
+        return free or (log.exists() and log.stat().st_size > 0)
 
     def _check(self) -> None:
         """Raise for a database that is not ours, or newer, before anything is changed in it."""
@@ -248,7 +261,11 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def specs(self) -> list[Spec]:
         """Return every task, in the order of adding."""
-        return [Spec.from_json(s) for (s,) in self._rows("SELECT spec FROM tasks ORDER BY rowid")]
+        found = self._rows("SELECT spec FROM tasks ORDER BY rowid")
+        try:
+            return [Spec.from_json(spec) for (spec,) in found]
+        except (json.JSONDecodeError, TypeError) as error:
+            raise self._damaged(f"a spec cannot be read: {error}") from None
 
     def done(self) -> set[str]:
         """Return the keys of what has been recorded."""
@@ -306,7 +323,12 @@ class Ledger(AbstractContextManager["Ledger"]):
             "SELECT key, id, spec, configurations, epochs, about FROM records"
             " JOIN tasks USING (key) ORDER BY tasks.rowid"
         )
-        return [self._record(*row[1:]) for row in found if keys is None or row[0] in keys]
+        try:
+            return [self._record(*row[1:]) for row in found if keys is None or row[0] in keys]
+        except InputError:
+            raise
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from None
 
     def take(self, other: Ledger) -> int:
         """Copy the records of another ledger that are not here; return how many there were."""
@@ -353,6 +375,14 @@ class Ledger(AbstractContextManager["Ledger"]):
             problem = f"the ledger cannot be used ({' '.join(str(error).split())})"
             say = f"check {self._suspect}, then run the same command again"
             raise InputError(problem, say, file=self.path) from None
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+                raise
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, why: str) -> InputError:
+        say = "go back to a copy, or save what can be read with `sqlite3 FILE .recover`"
+        return InputError(f"the ledger is damaged ({why})", say, file=self.path)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with self._told():

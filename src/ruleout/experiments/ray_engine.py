@@ -11,7 +11,7 @@ import pickle
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +37,7 @@ def drive_ray(
     cpus: float = 1,
     gpus: float = 0.25,
     checkpoints: str | Path | None = None,
+    modules: Iterable[str] = (),
 ) -> None:
     """Work through tasks on a Ray cluster; what is not said here is as for :func:`drive`.
 
@@ -47,7 +48,7 @@ def drive_ray(
     """
     needs = {"CPU": cpus} | ({} if device in (None, "cpu") else {"GPU": gpus})
     made = pickle.dumps(runner.going_on(compute, checkpoints))
-    given = device, max(1, int(cpus)), made, runner.registering(), sys.path
+    given = device, max(1, int(cpus)), made, runner.registering(modules), sys.path
     if needs.get("GPU", 0) > 1 and gpus % 1:
         raise InputError(f"Ray gives no task {gpus:g} GPUs", "say a whole number, or less than 1")
     data: dict[str, Any] = {}

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -161,7 +161,7 @@ def _page_facts(records: Sequence[Record]) -> dict[str, object]:
     if not records:
         return {"ruleout": __version__}
     devices = Counter(f"{r.about.get('device_name')} ({r.spec.precision})" for r in records)
-    versions = Counter(f"torch {r.about['versions']['torch']}" for r in records)
+    versions = Counter(f"torch {r.about.get('versions', {}).get('torch', '?')}" for r in records)
     seconds = sum(r.seconds for r in records)
     return {
         "Cells": len(records),
@@ -233,7 +233,7 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
     tried = done | {failure.spec.key for failure in held.failures}
     known, shown = set[tuple[Place, str, str]](), dict[Spec, str]()
     for spec in sorted(held.specs, key=lambda one: (one.key in done, one.fullness), reverse=True):
-        both = _group(spec), repr(spec.setting)
+        both = _group(spec), repr((spec.setting, spec.search_trials))
         first, other = ((_place(spec), spec.approach, one) not in known for one in both)
         if first or (other and spec.key in tried):
             shown[spec] = both[0] if first else both[1]
@@ -247,12 +247,16 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
     for (table, _), specs in groups.items():
         usual = max(specs, key=lambda one: one.fullness)
         words = _unusual(usual)
-        ends = [*["fixed"] * usual.law.startswith("fixed:"), usual.precision, *range(2, 99)]
-        more = ([*words, str(end)] for end in ends)
-        setting = next(one for one in map("-".join, [words, *more]) if (table, one) not in taken)
+        ends = ["fixed"] * usual.law.startswith("fixed:")
+        ends += [usual.precision] * (usual.precision != "float32")
+        ends += [f"searched-in-{usual.search_trials}"] * (usual.search_trials > 0)
+        ends += [f"{usual.grid}-grid"] * (usual.grid in GRIDS) + [usual.precision]
+        more = [words, *([*words, str(end)] for end in [*ends, *range(2, 99)])]
+        names = next(one for one in more if (table, "-".join(one)) not in taken)
+        setting = "-".join(names)
         taken.add((table, setting))
         title = [NAMES["tables"].get(table, "Cells that the paper does not have")]
-        title += [word.replace("-", " ") for word in words]
+        title += [word.replace("-", " ") for word in names if word != "fixed"]
         made.append(_made(table, ", ".join(title), setting, specs, held.only(specs)))
     return sorted(made, key=lambda one: bool(one.setting))
 
@@ -311,7 +315,20 @@ def _fewer(records: Sequence[Record]) -> str:
         for text, some in cases.items()
         if some
     )
-    return f" I{told[1:]}: see “chosen_by” in accuracy.csv." if told else ""
+    fewer = f" I{told[1:]}: see “chosen_by” in accuracy.csv." if told else ""
+    return fewer + _mixed(records)
+
+
+def _mixed(records: Sequence[Record]) -> str:
+    """Say of which data sets cells were trained on data that differ, as where a file changed."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for one in records:
+        if one.spec.approach != "auto":  # which trains on trials one by one
+            told = asdict(one.spec) | {"approach": "", "precision": ""}
+            alike = one.spec.dataset, repr(told)
+            found.setdefault(alike, set()).add(str(one.about.get("data")))
+    names = sorted({plans.label_of(name) for (name, _), own in found.items() if len(own) > 1})
+    return f" Cells of {', '.join(names)} were not all trained on the same data." if names else ""
 
 
 def _place(spec: Spec) -> Place:

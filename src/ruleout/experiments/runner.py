@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ruleout import losses
 from ruleout.datasets import Dataset, load
 from ruleout.datasets.registry import REGISTRY, find
 from ruleout.estimator import RuleOutClassifier
@@ -31,7 +30,7 @@ from ruleout.labels import size_law
 from ruleout.labels.atomic import write_text
 from ruleout.labels.errors import InputError
 from ruleout.labels.origins import named_origin
-from ruleout.methods import approach
+from ruleout.methods import approach, approaches
 from ruleout.selection import Search, criterion, refit_chosen, search, set_aside, split
 from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds, fit_grid
 
@@ -384,13 +383,15 @@ def drive(
     compute: Run = run,
     seen: Callable[[Ledger], None] | None = None,
     checkpoints: str | Path | None = None,
+    modules: Iterable[str] = (),
 ) -> None:
     """Work through tasks with several processes, and wait for those that others have claimed.
 
     `path` is that of the ledger, `device` is as for :func:`ruleout.fit_grid`. One worker is this
     process; for several, data sets and losses of your own must be registered by a module that
-    others can import, not by a script, and `compute`, which makes a record, is a function of a
-    module. `seen` is called with the ledger now and then, to show progress. `checkpoints` is a
+    others can import, not by a script: name it in `modules` if their functions are from elsewhere.
+    `compute`, which makes a record, is a function of a module. `seen` is called with the ledger now
+    and then, to show progress. `checkpoints` is a
     folder in which tasks under way have one each, until they are recorded: see :func:`run`.
     """
     with Ledger(path) as ledger:
@@ -403,7 +404,8 @@ def drive(
 
         watch(ledger)
         how: dict[str, Any] = {"device": device, "compute": going_on(compute, checkpoints)}
-        with _helpers(workers, str(path), list(specs), **how) as alive:
+        known = registering(modules)
+        with _helpers(workers, known, str(path), list(specs), **how) as alive:
             while left := ledger.open(specs):
                 if workers == 1:
                     for _ in work(ledger, specs, **how):
@@ -418,14 +420,16 @@ def drive(
 
 
 @contextlib.contextmanager
-def _helpers(count: int, *given: Any, **how: Any) -> Iterator[Callable[[], bool]]:
+def _helpers(
+    count: int, modules: list[str], *given: Any, **how: Any
+) -> Iterator[Callable[[], bool]]:
     """Start processes that work; they are ended when the block is left, and end with this one."""
     if count == 1:
         yield lambda: False
         return
     made = multiprocessing.get_context("spawn")  # a fork of a process with threads can hang
     threads = max(1, torch.get_num_threads() // count)
-    told = (os.getpid(), threads, registering(), *given)
+    told = (os.getpid(), threads, modules, *given)
     helpers = [
         made.Process(target=_helper, args=told, kwargs=how, daemon=True) for _ in range(count)
     ]
@@ -440,14 +444,15 @@ def _helpers(count: int, *given: Any, **how: Any) -> Iterator[Callable[[], bool]
             helper.join()
 
 
-def registering() -> set[str]:
-    """Return the modules that registered a user's own data sets and losses."""
-    found = {entry.loader.__module__ for entry in REGISTRY.values() if hasattr(entry, "loader")}
-    found |= {losses.get(name).function.__module__ for name in losses.names()}
-    return {one for one in found if one != "__main__" and not one.startswith("ruleout.")}
+def registering(modules: Iterable[str] = ()) -> list[str]:
+    """Return `modules`, and those of a user's own data sets and losses, as workers import them."""
+    own = [entry.loader for entry in REGISTRY.values() if hasattr(entry, "loader")]
+    own += [approach(name).source.function for name in approaches()]
+    found = dict.fromkeys([*modules, *(getattr(one, "__module__", "ruleout.") for one in own)])
+    return [one for one in found if one != "__main__" and not one.startswith("ruleout.")]
 
 
-def _helper(parent: int, threads: int, modules: set[str], *given: Any, **how: Any) -> None:
+def _helper(parent: int, threads: int, modules: list[str], *given: Any, **how: Any) -> None:
     """Work in a process of its own, which ends with its parent and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for module in modules:
@@ -515,7 +520,9 @@ def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -
     What the ledger has timed on such a device tells; for other data sets a few steps are timed.
     """
     rates: dict[tuple[str, str, int], list[float]] = {}  # seconds per unit of cost
-    for record in ledger.records():
+    wanted = {(spec.dataset, spec.model, spec.epochs) for spec in specs}
+    every = [one for one in ledger.specs() if (one.dataset, one.model, one.epochs) in wanted]
+    for record in ledger.records([one.key for one in every]):
         spec = record.spec
         if record.about.get("device") == (device or "cpu"):
             times = rates.setdefault((spec.dataset, spec.model, spec.epochs), [])
