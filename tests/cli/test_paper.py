@@ -415,3 +415,24 @@ def test_workers_are_at_most_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _workers("cuda", 72) == 4
     assert _workers("cpu", 0) == 1
     assert spec().trials == 3
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (["--laws", "fixed:10"], "digits, linear, log, s=10 cannot be computed: size 10 is imposs"),
+        (["--laws", "given"], "digits, linear, log, given cannot be computed: digits comes withou"),
+        (["--laws", "fixed:0"], "choose a size from 1 to 9"),
+        (["--models", "resnet34"], "digits, resnet34, log cannot be computed: "),
+        (["--checkpoints", "a.txt"], "this is a file; name a folder with --checkpoints"),
+        (["--ledger", ":memory:"], "a ledger is a file, or postgresql://"),
+    ],
+)
+def test_what_no_cell_can_be_computed_with_is_told_at_once(
+    told: list[str], said: str, here: Path
+) -> None:
+    Path("a.txt").touch()
+    code, text = run("own", "--datasets", "digits", "--approaches", "log", *told)
+    assert code
+    assert said in text
+    assert [one.name for one in here.iterdir()] == ["a.txt"]

@@ -275,12 +275,12 @@ def show_rows(
     console.print(grid, highlight=False)
 
 
-def check_folder(place: Path) -> None:
+def check_folder(place: Path, option: str = "--out") -> None:
     """Raise where a folder cannot be made; nothing is made yet."""
     while not place.exists() and place != place.parent:
         place = place.parent
     if not place.is_dir():
-        raise ValueError(f"{place}: this is a file; name a folder with --out")
+        raise ValueError(f"{place}: this is a file; name a folder with {option}")
 
 
 def expecting(device: str) -> Callable[[float], None]:

@@ -86,14 +86,13 @@ def paper(
     with --checkpoints also inside a cell. Each cell trains the paper's grid of 36 configurations in
     every trial at once, unless --grid and --search-trials say less.
     """
-    from ruleout.datasets import load
     from ruleout.experiments import Ledger as Open
-    from ruleout.experiments import MissingLedgerError, plan
+    from ruleout.experiments import MissingLedgerError, check_specs, plan
     from ruleout.training.device import find_device
 
     check_folder(out)
     if checkpoints is not None:
-        check_folder(checkpoints)
+        check_folder(checkpoints, "--checkpoints")
     if ledger == ":memory:":
         raise typer.BadParameter("a ledger is a file, or postgresql://…")
     beyond = table == "beyond"
@@ -124,8 +123,7 @@ def paper(
         return
     if engine == "local" or not device.startswith("cuda"):  # of Ray only the nodes need a GPU
         find_device(device, precision)
-    for name in dict.fromkeys(spec.dataset for spec in specs):
-        load(name)  # features that take a while are made here, once, not by every worker
+    check_specs(specs)  # features that take a while are made here, once, not by every worker
     with Open(ledger) as found:
         if retry:
             found.forgive(specs)

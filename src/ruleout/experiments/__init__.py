@@ -11,11 +11,19 @@ from ruleout.experiments.reports import (
     verdict,
     write_report,
 )
-from ruleout.experiments.runner import cost, count_models, drive, estimate, run, work
+from ruleout.experiments.runner import (
+    check_specs,
+    cost,
+    count_models,
+    drive,
+    estimate,
+    run,
+    work,
+)
 from ruleout.experiments.specs import PROTOCOLS, Protocol, Spec, protocol
 
 __all__ = ["PROTOCOLS", "Protocol", "Spec", "protocol"]
 __all__ += ["TABLES", "Printed", "plan", "printed", "printed_for"]
-__all__ += ["cost", "count_models", "drive", "drive_ray", "estimate", "run", "work"]
+__all__ += ["check_specs", "cost", "count_models", "drive", "drive_ray", "estimate", "run", "work"]
 __all__ += ["Failure", "Holdings", "Ledger", "MissingLedgerError", "Record", "gather"]
 __all__ += ["FORMATS", "PaperTable", "page", "paper_tables", "verdict", "write_report"]

@@ -4,6 +4,7 @@
 """
 
 import csv
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -166,7 +167,7 @@ def plan(
         find_name("model", model, MODEL_NAMES)  # raises, as the next, for a name that is not known
     for one in laws or ():
         if one != "given":
-            named_origin(one, 99)
+            named_origin(re.sub("fixed:[0-9]+", "fixed:1", one), 99)  # each data set has its k
     sets = [(c.dataset, c.place[0]) for c in cells]
     rows = [(c.approach, c.row) for c in cells]
     wanted = _chosen("data set", datasets, sets, dataset_names(), DATASETS.values())

@@ -29,8 +29,9 @@ from ruleout.experiments.specs import GRIDS, HALVING, Spec, protocol
 from ruleout.labels import size_law
 from ruleout.labels.atomic import write_text
 from ruleout.labels.errors import InputError
-from ruleout.labels.origins import named_origin
+from ruleout.labels.origins import Transition, Uniform, named_origin
 from ruleout.methods import approach, approaches
+from ruleout.models import build
 from ruleout.selection import Search, criterion, refit_chosen, search, set_aside, split
 from ruleout.training import GridFit, Trial, Watch, configurations, estimate_seconds, fit_grid
 
@@ -271,15 +272,14 @@ def _prepared(
         parts = [(np.arange(n), np.arange(0))] * trials
     if features == "standardised":
         data, parts = _standardised(data, parts)
-    k, sets = len(data.classes), data.sets
-    if law == "given" and sets is None:
-        raise InputError(f"{dataset} comes without sets", "name a law by which to draw them")
+    k, sets, origin = len(data.classes), data.sets, _origin(data, law)
     made = []
     for t, (rows, _) in enumerate(parts):
-        if law == "given" and sets is not None:
+        if origin is None:
+            assert sets is not None  # as it was seen there
             own = sets[rows % n]
         else:
-            own = named_origin(law, k).draw(data.y_train[rows], k, stream(seed, t, _SETS))
+            own = origin.draw(data.y_train[rows], k, stream(seed, t, _SETS))
         made.append(Trial(own, rows, seed=stream(seed, t, _TRAINING)))
     train = Watch([data.y_train[rows] for rows, _ in parts], rows=[rows for rows, _ in parts])
     if data.test is not None:
@@ -287,6 +287,26 @@ def _prepared(
     else:
         test = Watch([data.y_train[rows] for _, rows in parts], rows=[rows for _, rows in parts])
     return Prepared(data.x_train, made, test, train, data.shape)
+
+
+def _origin(data: Dataset, law: str) -> Uniform | Transition | None:
+    """Return how sets are drawn; None: the data come with them."""
+    if law != "given":
+        return named_origin(law, len(data.classes))
+    if data.sets is None:
+        raise InputError(f"{data.name} comes without sets", "name a law by which to draw them")
+    return None
+
+
+def check_specs(specs: Sequence[Spec]) -> None:
+    """Load all data sets, and raise where a law or a model does not fit one, before all else."""
+    for spec in {(one.dataset, one.model, one.law): one for one in specs}.values():
+        data = _loaded(spec.dataset)
+        try:
+            _origin(data, spec.law)
+            build(spec.model, data.shape, len(data.classes), seed=0)
+        except ValueError as error:
+            raise ValueError(f"{spec} cannot be computed: {error}") from None
 
 
 #: Data sets that the driver of a cluster sent along, which are not read from files then.
