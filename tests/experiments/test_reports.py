@@ -405,3 +405,15 @@ def test_cells_of_data_that_changed_are_told() -> None:
         (table,) = paper_tables(held(*same, record(spec("mae"), about={"data": other})))
         said = "Cells of Yeast were not all trained on the same data."
         assert (said in table.cells.note) == told
+
+
+@pytest.mark.parametrize("lost", [("exp", "log"), FEW, ("mae", "mse")])
+def test_columns_in_which_training_diverged_are_reported(
+    lost: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whole rows, or a whole column."""
+    records = [record(one, [np.nan] * 5 if one.approach in lost else None) for one in plan("uci")]
+    records += [record(one, [np.nan] * 5) for one in plan("linear", datasets=["mnist"])]
+    write_report(held(*records), tmp_path, ["html", "csv"])
+    made = (tmp_path / "report.html").read_text()
+    assert "no two cells can be compared" in made

@@ -148,7 +148,8 @@ def significance(
     sign = 1 if higher_is_better else -1
     found = []
     for one, p, fair in zip(others, raw, holm(raw).tolist(), strict=True):
-        ahead = 0.0 if one is None else sign * float(np.nanmean(np.subtract(ours, one)))
+        more = np.zeros(1) if one is None else np.subtract(ours, one)
+        ahead = sign * float(np.nanmean(more)) if np.isfinite(more).any() else 0.0
         found.append(Significance(p, fair, mark(ahead, 0, p, level), mark(ahead, 0, fair, level)))
     return found
 

@@ -603,6 +603,8 @@ def _counted(
     marks: list[report.parts.Mark], what: str, enough: Callable[[float], bool]
 ) -> tuple[str, str]:
     won, lost, total = marks.count("•"), marks.count("○"), len(marks)
+    if not total:
+        return "not tested", "no two cells can be compared: training diverged"
     held = "holds" if enough(won / total) else "holds in part" if won > total / 2 else "fails"
     return held, f"{what} in {won} of {total} cases, significantly worse in {lost}"
 
@@ -636,10 +638,13 @@ def _ours_best(tables: Columns, noun: str) -> tuple[str, str]:
     best, level, total = [], [], len(tables)
     for head, column in tables.items():
         ours = best_of_ours(column.values())
-        top = max((r for r in column.values() if math.isfinite(r.mean)), key=lambda r: r.mean)
-        if ours is not None and ours.mean == top.mean:
+        alive = [record for record in column.values() if math.isfinite(record.mean)]
+        top = max(alive, key=lambda record: record.mean, default=None)
+        if ours is None or top is None:
+            continue
+        if ours.mean == top.mean:
             best.append(head)
-        elif ours is not None and _compare(top, ours) == "":
+        elif _compare(top, ours) == "":
             level.append(head)
     told = f"best on {len(best)} of {total} {noun} ({', '.join(best) or 'none'})"
     told += f"; not significantly below it on {len(level)} more ({', '.join(level) or 'none'})"

@@ -79,6 +79,12 @@ class Spec:
             problem = f"{self.search_trials} of {self.trials} trials cannot search the grid"
             say = "give at most as many as there are trials, and one choice for all of them"
             raise InputError(problem, say)
+        if self.grid not in (*GRIDS, "small"):
+            try:
+                json.loads(self.grid)
+            except ValueError:
+                say = f"say {', '.join((*GRIDS, 'small'))}, or give values as JSON"
+                raise InputError(f"unknown grid {brief(self.grid)}", say) from None
         if self.grid == "printed" and self.search_trials:
             raise InputError("a printed configuration is not searched", "leave search_trials out")
         if self.grid == "printed" and not self._in_print:
