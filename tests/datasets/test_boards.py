@@ -360,3 +360,13 @@ def test_columns_without_names_must_be_as_many(tmp_path: Path) -> None:
     assert_array_equal(read_table(tmp_path / "a.npz", reading=some).x, X[:, [2, 0]].astype("f"))
     np.savez(tmp_path / "b.npz", x=X[:, [2, 0]])  # as they were asked for
     assert_array_equal(read_table(tmp_path / "b.npz", reading=some).x, X[:, [2, 0]].astype("f"))
+
+
+def test_groups_may_be_called_minus_one(tmp_path: Path) -> None:
+    """Only of true classes does -1 say that nobody knows."""
+    np.savez(tmp_path / "a.npz", x=X, out=1 - SOME, some=[0, -1, 1, 2], of=[-1, -1, 0, 0])
+    table = read_table(tmp_path / "a.npz", excluded="out", known="some", group="of", item="of")
+    assert table.groups is not None
+    assert table.groups.tolist() == [0, 0, 1, 1]
+    assert table.items is not None
+    assert table.items.tolist() == ["-1", "-1", "0", "0"]

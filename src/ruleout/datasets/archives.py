@@ -181,13 +181,14 @@ def read_archive(path: Path, ask: Request, kind: str = "") -> Table:
         each = partial(_names, archive, n=n, remedy=f"save one for each row of {own}")
 
         def cells(name: str) -> Any:
-            if archive.array(name).ndim == 2:
-                return _named(archive.array(name), classes, name, True)
-            found = each(name, "Uiuf" if name == ask.known else "Uiu")
-            if name == ask.known and classes is not None:
-                _check_first(archive.array(name), classes, name)
-            nothing = {-1} - {*(classes or ())}  # which many take for "not known"
-            return [None if one != one or one in nothing else one for one in found]
+            told = archive.array(name)
+            if told.ndim == 2:
+                return _named(told, classes, name, True)
+            if name != ask.known or classes is None:
+                return each(name, "Uiu")
+            _check_first(told, classes, name)
+            nothing = {-1} - {*classes}  # which many take for "not known"
+            return [None if v != v or v in nothing else v for v in each(name, "Uiuf")]
 
         aside = tables.weight_and_groups(
             ask, lambda name: np.array(each(name, "biuf"), float), cells
