@@ -416,3 +416,20 @@ def test_known_rows_of_one_class_choose_nothing_without_sets(tmp_path: Path) -> 
     assert "not a random part of all (p < 0.001): 'a' is ruled out in 0.0 % of them" in found.output
     guess = ro.load(tmp_path / "m").predict(x.astype("f"))
     assert (guess == np.array(CLASSES)[y]).mean() > 0.6
+
+
+def test_a_few_known_rows_of_one_class_forbid_no_number(tmp_path: Path) -> None:
+    """Fewer than thirty correct nothing, so it does not matter which rows they are."""
+    y = np.arange(400) % 4
+    x = np.random.default_rng(0).normal(size=(400, 2)) + y[:, None]
+    columns = {f"f{at}": x[:, at] for at in range(2)} | {
+        "out": ["|".join(map(str, one)) for one in ro.draw(y, CLASSES[:4], seed=0).to_lists()]
+    }
+    for many, level in ((25, "fine"), (35, "warning")):
+        columns["known"] = ["a" if row % 4 == 0 and row < 4 * many else "" for row in range(400)]
+        csv.write_csv(pa.table(columns), tmp_path / "t.csv")
+        found = run("check", tmp_path / "t.csv", "--excluded", "out", "--known", "known", "--json")
+        told = json.loads(found.stdout)
+        assert {one["name"]: one["level"] for one in told["findings"]}["known rows"] == "warning"
+        assert told["assumption"]["level"] == level
+        assert ("No accuracy is estimated from" in told["assumption"]["message"]) == (many > 30)

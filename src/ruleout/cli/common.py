@@ -145,11 +145,13 @@ def verdict(found: Findings, said: Evidence | None) -> Finding:
 
     from ruleout.datasets import Finding
     from ruleout.estimator.inputs import may_err
+    from ruleout.labels.origins import LABELS
 
     truth = None if said is None else said.truth
     known = np.flatnonzero([] if truth is None else truth >= 0)
     many, numbers = counted(len(known), "true label"), {"labels": len(known)}
-    if "known rows" in found and found["known rows"].level == "warning":
+    enough = len(known) >= LABELS  # fewer correct nothing, so it does not matter which they are
+    if enough and "known rows" in found and found["known rows"].level == "warning":
         message = f"No accuracy is estimated from {many}. {found['known rows'].message} "
         message += "Name the classes of rows drawn at random, or judge without --known."
         return Finding("warning", "assumption", message, {**numbers, "why": []})

@@ -901,7 +901,7 @@ def evidence(
     return found if truth is None else _with_truth(found, truth)
 
 
-_LABELS = 30  # fewer true labels teach, but correct nothing
+LABELS = 30  # fewer true labels teach, but correct nothing
 
 
 class RandomPart(NamedTuple):
@@ -923,10 +923,11 @@ def random_part(sets: LabelSets, truth: NDArray[np.intp]) -> RandomPart | None:
     """
     from scipy.stats import hypergeom  # late: only the test needs SciPy
 
-    out, says, known = sets.excluded, sets.sizes > 0, truth >= 0
-    asked, others, own = out[known & says], out[~known & says], np.unique(truth[known])
-    if not known.any() or not len(others):
+    says, known = sets.sizes > 0, truth >= 0
+    if not known.any() or not (says & ~known).any():
         return None
+    out, own = sets.excluded, np.unique(truth[known])
+    asked, others = out[known & says], out[~known & says]
     least = wilson(lack := int(others[:, own].all(1).sum()), len(others)).low
     found = [RandomPart((1 - least) ** int(known.sum()), own, lack / len(others), 0.0)]
     if len(asked):
@@ -944,13 +945,19 @@ def random_part(sets: LabelSets, truth: NDArray[np.intp]) -> RandomPart | None:
 _RANDOM = 1e-3  # p-values below this say that they are not
 
 
-def _with_truth(found: Evidence, truth: Any) -> Evidence:
-    """Let true labels of some rows teach, and correct the credit of all, if they may be random."""
+def _with_truth(found: Evidence, truth: Any, corrects: bool | None = None) -> Evidence:
+    """Let true labels of some rows teach, and correct the credit of all, if they may be random.
+
+    `corrects` says whether they may, where that has been tested.
+    """
     (n, k), places = found.sets.shape, to_array(truth, "truth")
     whole = places.shape == (n,) and places.dtype.kind in "iu"
     if not whole or (n and not -1 <= places.min() <= places.max() < k):
         raise LabelError(f"truth is {brief(truth)}", f"give {n} positions of classes, or -1")
-    rows, made, part = np.flatnonzero(places >= 0), found.at_error, random_part(found.sets, places)
+    rows, made = np.flatnonzero(places >= 0), found.at_error
+    if corrects is None:
+        part = random_part(found.sets, places) if len(rows) >= LABELS else None
+        corrects = len(rows) >= LABELS and (part is None or part.p >= _RANDOM)
     out, likelihood = found.sets.excluded, found.likelihood.copy()
     hit = np.eye(k)[places[rows]]
     out[rows], likelihood[rows] = hit == 0, np.where(hit > 0, 0, -np.inf)
@@ -959,8 +966,8 @@ def _with_truth(found: Evidence, truth: Any) -> Evidence:
         sets=LabelSets(out, found.sets.classes, unlabelled=True),
         likelihood=likelihood,
         truth=np.asarray(places, np.intp),
-        corrected=len(rows) >= _LABELS and (part is None or part.p >= _RANDOM),
-        at_error=None if made is None else lambda rate: _with_truth(made(rate), places),
+        corrected=corrects,
+        at_error=None if made is None else lambda rate: _with_truth(made(rate), places, corrects),
     )
 
 
