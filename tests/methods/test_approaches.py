@@ -186,7 +186,7 @@ def test_an_approach_is_taken_where_its_name_is_and_can_have_another_one() -> No
     assert ro.approach(mine) is mine
     assert ro.approach(mine, q=0.5).options == {"q": 0.5}
     assert (mine.name, mine.label, mine.family) == ("gce-0.3", "GCE (q = 0.3)", "bounded")
-    assert pickle.loads(pickle.dumps(mine)) == mine
+    assert pickle.loads(pickle.dumps(mine)) == mine  # our own object
     x, y = ro.datasets.load("digits").train
     sets = ro.draw(y[:50], 10, seed=0)
     fit = ro.fit_grid(x[:50], sets, approach=mine, epochs=1)

@@ -283,7 +283,9 @@ def _made(table: str, title: str, setting: str, specs: list[Spec], held: Holding
                 for row in rows
             ],
             ours=["" if one is None else _named(one.spec.approach)[1] for one in ours],
-            note=protocol(specs[0].protocol).about(specs[0].law) + _fewer(held.records),
+            note=protocol(specs[0].protocol).about(specs[0].law)
+            + _fewer(held.records)
+            + _mixed(held.records),
             name="-".join(filter(None, [table.replace("_", "-"), setting])),
             compared=specs[0].features == "raw" and table != "own",
         ),
@@ -315,8 +317,7 @@ def _fewer(records: Sequence[Record]) -> str:
         for text, some in cases.items()
         if some
     )
-    fewer = f" I{told[1:]}: see “chosen_by” in accuracy.csv." if told else ""
-    return fewer + _mixed(records)
+    return f" I{told[1:]}: see “chosen_by” in accuracy.csv." if told else ""
 
 
 def _mixed(records: Sequence[Record]) -> str:

@@ -300,13 +300,14 @@ def _origin(data: Dataset, law: str) -> Uniform | Transition | None:
 
 def check_specs(specs: Sequence[Spec]) -> None:
     """Load all data sets, and raise where a law or a model does not fit one, before all else."""
-    for spec in {(one.dataset, one.model, one.law): one for one in specs}.values():
-        data = _loaded(spec.dataset)
-        try:
-            _origin(data, spec.law)
-            build(spec.model, data.shape, len(data.classes), seed=0)
-        except ValueError as error:
-            raise ValueError(f"{spec} cannot be computed: {error}") from None
+    for name in dict.fromkeys(spec.dataset for spec in specs):
+        own, data = [spec for spec in specs if spec.dataset == name], load(name)
+        for spec in {(one.model, one.law): one for one in own}.values():
+            try:
+                _origin(data, spec.law)
+                build(spec.model, data.shape, len(data.classes), seed=0)
+            except ValueError as error:
+                raise ValueError(f"{spec} cannot be computed: {error}") from None
 
 
 #: Data sets that the driver of a cluster sent along, which are not read from files then.
@@ -411,8 +412,8 @@ def drive(
     process; for several, data sets and losses of your own must be registered by a module that
     others can import, not by a script: name it in `modules` if their functions are from elsewhere.
     `compute`, which makes a record, is a function of a module. `seen` is called with the ledger now
-    and then, to show progress. `checkpoints` is a
-    folder in which tasks under way have one each, until they are recorded: see :func:`run`.
+    and then, to show progress. `checkpoints` is a folder in which tasks under way have one each,
+    until they are recorded: see :func:`run`.
     """
     with Ledger(path) as ledger:
         ledger.add(specs)
