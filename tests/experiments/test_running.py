@@ -263,21 +263,21 @@ def test_a_printed_configuration_is_trained_and_nothing_is_searched(
     assert same(kept, found)
 
 
-def test_halving_goes_on_with_the_best_quarter_of_each_round() -> None:
-    """36 configurations, then 9, then 2; the last round is a search of these, for fewer epochs."""
+def test_halving_goes_on_with_the_best_third_of_each_round() -> None:
+    """36 configurations, then 12, then 4; the last round is a search of these, for fewer epochs."""
     of = spec("log", **QUICK | {"grid": "halving", "epochs": 80, "search_trials": 1})
     found = run(of)
     first, second = found.about["rounds"]
-    assert (first["epochs"], second["epochs"]) == (1, 2)
+    assert (first["epochs"], second["epochs"]) == (1, 3)
     assert first["configurations"] == configurations("paper")
     for before, after in ((first, second["configurations"]), (second, found.configurations)):
         order = np.argsort(-np.array(before["scores"]), kind="stable")
-        best = sorted(order[: len(order) // 4])
+        best = sorted(order[: len(order) // 3])
         assert after == [before["configurations"][place] for place in best]
-    assert len(found.configurations) == 2
-    assert found.about["models"] == 36 + 9 + 2
+    assert len(found.configurations) == 4
+    assert found.about["models"] == 36 + 12 + 4
     left = json.dumps(found.configurations)
-    again = run(replace(of, grid=left, epochs=8, average=3))
+    again = run(replace(of, grid=left, epochs=20, average=3))
     assert np.array_equal(found.estimates, again.estimates)
     assert np.array_equal(found.chosen, again.chosen)
     whole = run(replace(of, grid=json.dumps([found.configuration])))
@@ -377,7 +377,7 @@ def test_the_time_of_a_cell_is_that_of_the_trials_that_search(
     assert [every, one] == pytest.approx([1.25 * 8, 1.25 * 4])
 
 
-@pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 2), ("printed", 1)])
+@pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 3), ("printed", 1)])
 def test_the_time_of_a_cell_is_that_of_its_grid(
     monkeypatch: pytest.MonkeyPatch, grid: str, models: int
 ) -> None:

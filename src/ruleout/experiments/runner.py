@@ -150,7 +150,7 @@ def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) 
 def _better(over: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the best configurations of a round, in the order of the grid; the diverged last."""
     scores = np.array([-np.inf if one is None else one for one in over["scores"]])
-    best = np.argsort(-scores, kind="stable")[: len(scores) * HALVING[1] // HALVING[0]]
+    best = np.argsort(-scores, kind="stable")[: len(scores) // 3]
     return [over["configurations"][place] for place in sorted(best)]
 
 
@@ -507,13 +507,13 @@ def count_models(spec: Spec) -> int:
     >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
     41
     >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
-    2
+    3
     """
     if spec.approach == "auto":
         return _OF_AUTO * spec.trials
     grid = len(configurations(spec.values))
     if spec.grid == "halving":
-        grid = -(-len(HALVING) * grid // HALVING[0])
+        grid = round(sum(grid // 3**place / part for place, part in enumerate(HALVING)))
     return spec.searching * grid + spec.trials
 
 

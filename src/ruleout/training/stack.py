@@ -127,7 +127,8 @@ class Stack:
         self.schedule = BatchSchedule(own, form, run.size, run.numbers, least, graded, run.reach)
         modules, rows = [run.modules[t] for t in trials], run.features.shape or run.features.width
         self.net = nets.build_net(modules, len(self.grid), rows, run.numbers)
-        long = run.epochs * max(self.schedule.steps) >= _LONGER.get(self.device.type, inf)
+        steps, count = run.epochs * max(self.schedule.steps), len(own) * len(self.grid)
+        long = steps * (count + 5) >= _LONGER.get(self.device.type, inf)
         if long and isinstance(self.net, nets.Modules):
             self.net.compiled = run.size
         self.optimizer = Optimizer(run.optimizer, self.net.parameters)
@@ -624,7 +625,9 @@ class Graphs:
 
 
 _LONG = 5_000  # steps from which compiling a loss pays
-_LONGER = {"cuda": 30_000}  # steps from which compiling a module pays
+#: From how many steps, times five more than there are models, compiling a module pays: of a ResNet
+#: a step gains 1.0 ms, of eight 2.2 (benchmarks/results/convolution-kernels.txt).
+_LONGER = {"cuda": 90_000}
 Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 _COMPILED: dict[Any, Slope] = {}
 
