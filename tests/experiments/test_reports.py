@@ -399,12 +399,15 @@ def test_cells_that_give_way_stand_in_a_table_of_their_own() -> None:
         assert tables[1].cells.title.endswith(", searched in 1")
 
 
-def test_cells_of_data_that_changed_are_told() -> None:
-    same = [record(spec(name), about={"data": "a"}) for name in ("log", "exp")]
+def test_cells_of_data_that_changed_are_told_and_not_tested() -> None:
+    worse = np.array([0.1, 0.11, 0.1, 0.11, 0.1])
+    same = [record(spec(name), 0.9 - worse, about={"data": "a"}) for name in ("log", "exp")]
     for other, told in (("a", False), ("b", True)):
-        (table,) = paper_tables(held(*same, record(spec("mae"), about={"data": other})))
-        said = "Cells of Yeast were not all trained on the same data."
+        (table,) = paper_tables(held(*same, record(spec("mae"), worse, about={"data": other})))
+        said = "Cells of Yeast were not all trained on the same data, and those that differ are not"
         assert (said in table.cells.note) == told
+        marks = {row.label: row.cells[0].mark for row in table.cells.rows}
+        assert marks["MAE"] == ("" if told else "•")
 
 
 @pytest.mark.parametrize("lost", [("exp", "log"), FEW, ("mae", "mse")])

@@ -324,12 +324,25 @@ def _mixed(records: Sequence[Record]) -> str:
     """Say of which data sets cells were trained on data that differ, as where a file changed."""
     found: dict[tuple[str, str], set[str]] = {}
     for one in records:
-        if one.spec.approach != "auto":  # which trains on trials one by one
-            told = asdict(one.spec) | {"approach": "", "precision": ""}
-            alike = one.spec.dataset, repr(told)
-            found.setdefault(alike, set()).add(str(one.about.get("data")))
+        if (asked := _asked(one)) is not None:
+            found.setdefault((one.spec.dataset, asked), set()).add(str(one.about.get("data")))
     names = sorted({plans.label_of(name) for (name, _), own in found.items() if len(own) > 1})
-    return f" Cells of {', '.join(names)} were not all trained on the same data." if names else ""
+    if not names:
+        return ""
+    told = "were not all trained on the same data, and those that differ are not tested"
+    return f" Cells of {', '.join(names)} {told}."
+
+
+def _asked(one: Record) -> str | None:
+    """Return which data a cell asks for; None of auto, which trains on trials one by one."""
+    told = asdict(one.spec) | {"approach": "", "precision": ""}
+    return None if one.spec.approach == "auto" else repr(told)
+
+
+def _apart(one: Record, other: Record) -> bool:
+    """Say whether two cells that ask for the same data were trained on data that differ."""
+    same = one.about.get("data") == other.about.get("data")
+    return not same and (asked := _asked(one)) is not None and asked == _asked(other)
 
 
 def _place(spec: Spec) -> Place:
@@ -445,8 +458,9 @@ def _tested(records: list[Record]) -> dict[str, report.TableCell]:
 
 
 def _tests(ours: Record, others: Sequence[Record]) -> list[Significance]:
-    """Test in pairs of trials; what has more trials, or fewer, is not tested."""
-    same = [len(other.accuracy) == len(ours.accuracy) for other in others]
+    """Test in pairs of trials; what has more trials, fewer, or other data is not tested."""
+    count = len(ours.accuracy)
+    same = [len(other.accuracy) == count and not _apart(ours, other) for other in others]
     pairs = zip(others, same, strict=True)
     return significance(ours.accuracy, [one.accuracy if fair else None for one, fair in pairs])
 
