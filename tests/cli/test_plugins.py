@@ -78,6 +78,13 @@ def test_a_plugin_that_does_not_load_is_one_sentence(
     assert done.stderr.startswith(f"ruleout: the plugin '{name}' does not load ({said}: ")
 
 
+def test_a_file_is_told_from_its_module(folder: Path) -> None:
+    (folder / "own_file.py").write_text("")
+    done = run("--plugin", "own_file.py", "data", "list")
+    assert done.exit_code == 1
+    assert done.stderr.endswith("; say --plugin own_file in the folder of that file\n")
+
+
 def test_help_loads_no_plugin(folder: Path) -> None:
     (folder / "loud.py").write_text("raise SystemExit(3)")
     assert run("--plugin", "loud", "fit", "--help").exit_code == 0

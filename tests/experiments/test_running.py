@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import linecache
 import math
+import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,12 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from experiments.made import same, spec
+from experiments.made import held, same, spec
 from torch import Tensor
 
 import ruleout as ro
-from ruleout.experiments import Ledger, Record, Spec, estimate, run, runner
+from ruleout import losses
+from ruleout.experiments import Ledger, Record, Spec, estimate, paper_tables, run, runner
 from ruleout.experiments.specs import NAMES
+from ruleout.labels.errors import InputError
 from ruleout.models import build
 from ruleout.selection import split
 from ruleout.training import configurations
@@ -387,3 +393,35 @@ def test_the_time_of_a_cell_is_that_of_its_grid(
     with Ledger(":memory:") as ledger:
         seconds = estimate(ledger, [spec("log", **QUICK | {"grid": grid, "trials": 1})])
     assert seconds == pytest.approx(1.25 * models)
+
+
+LOSS = """
+from ruleout import losses
+@losses.register("own-sum", family="bounded", paper="this test")
+def own(logits, excluded):
+    return {scale} * (logits.softmax(-1) * excluded).sum(-1)
+"""
+
+
+def test_a_loss_whose_code_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the table; and a checkpoint of the other code is not gone on from."""
+    monkeypatch.syspath_prepend(tmp_path)
+    of = spec("own-sum", **QUICK)
+    for scale, changed in ((1, False), (2, True)):
+        (tmp_path / "own_sum.py").write_text(LOSS.format(scale=scale))
+        monkeypatch.delitem(sys.modules, "own_sum", raising=False)
+        linecache.checkcache()
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        importlib.import_module("own_sum")
+        try:
+            if not changed:
+                found = run(of, checkpoint=tmp_path / "kept")
+            else:
+                with pytest.raises(InputError, match="other data or settings"):
+                    run(of, checkpoint=tmp_path / "kept")
+            (table,) = paper_tables(held(found))
+            assert ("Cells of own-sum were computed by code that was changed" in table.cells.note) == changed
+        finally:
+            losses.forget("own-sum")
+    assert len(found.about["code"]) == 64

@@ -103,6 +103,8 @@ def _load_plugins(modules: tuple[str, ...]) -> list[str]:
         except Exception as error:  # whatever a stranger's module raises
             said = " ".join(f"{type(error).__name__}: {error}".split())
             remedy = "fix it, or leave it out"
+            if name.endswith(".py"):  # a file's name is not its module's
+                remedy = f"say --plugin {Path(name).stem} in the folder of that file"
             raise ValueError(f"the plugin {name!r} does not load ({said}); {remedy}") from None
     return [*(point.module for point in points), *modules]
 

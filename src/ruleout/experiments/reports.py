@@ -31,7 +31,7 @@ from ruleout.experiments.specs import GRIDS, NAMES, Spec, protocol
 from ruleout.labels.atomic import atomic_write, write_text
 from ruleout.labels.errors import InputError, counted
 from ruleout.labels.laws import LAWS
-from ruleout.methods import PAPER, approach
+from ruleout.methods import PAPER, approach, approaches
 from ruleout.report.charts import lanes
 from ruleout.report.number_format import duration, p_value
 from ruleout.version import __version__
@@ -285,7 +285,8 @@ def _made(table: str, title: str, setting: str, specs: list[Spec], held: Holding
             ours=["" if one is None else _named(one.spec.approach)[1] for one in ours],
             note=protocol(specs[0].protocol).about(specs[0].law)
             + _fewer(held.records)
-            + _mixed(held.records),
+            + _mixed(held.records)
+            + _outdated(held.records),
             name="-".join(filter(None, [table.replace("_", "-"), setting])),
             compared=specs[0].features == "raw" and table != "own",
         ),
@@ -331,6 +332,19 @@ def _mixed(records: Sequence[Record]) -> str:
         return ""
     told = "were not all trained on the same data, and those that differ are not tested"
     return f" Cells of {', '.join(names)} {told}."
+
+
+def _outdated(records: Iterable[Record]) -> str:
+    """Say of which approaches cells were computed by code that is not what is registered now."""
+    known, names = approaches(), dict[str, None]()
+    for one in records:
+        code = one.about.get("code")
+        if code and one.spec.runs in known and code != approach(one.spec.runs).source.code:
+            names[one.spec.approach] = None
+    if not names:
+        return ""
+    told = "by code that was changed since: another ledger, or another name, computes them anew"
+    return f" Cells of {', '.join(names)} were computed {told}."
 
 
 def _asked(one: Record) -> str | None:

@@ -155,7 +155,17 @@ def _better(over: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: What a record keeps of how a grid was trained.
-_TOLD = ("approach", "device", "device_name", "threads", "stack", "versions", "data", "rounds")
+_TOLD = (
+    "approach",
+    "device",
+    "device_name",
+    "threads",
+    "stack",
+    "versions",
+    "data",
+    "code",
+    "rounds",
+)
 
 
 def _record(

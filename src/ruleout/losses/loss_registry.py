@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -119,6 +120,21 @@ class Loss:
         """Return the target of the next epoch; only of a loss that remembers."""
         assert self.memory is not None
         return self.memory.revise(seen, **self._told_to(self.memory.revise))
+
+    @cached_property
+    def code(self) -> str | None:
+        """A hash of the text of its functions, by which a changed loss is known.
+
+        None of those that ship, and where there is no text, as of what was typed at a prompt.
+        """
+        made = (self.memory.start, self.memory.revise) if self.memory else ()
+        every = [one for one in (self.function, self.one, self.graded, *made) if one is not None]
+        own = [f for f in every if not getattr(f, "__module__", "").startswith("ruleout.")]
+        try:
+            texts = [inspect.getsource(one) for one in own]
+        except (OSError, TypeError):
+            return None
+        return sha256("".join(texts).encode()).hexdigest() if own else None
 
     @cached_property
     def _told(self) -> dict[str, Any]:

@@ -188,6 +188,8 @@ def run_record(
         "device": run.numbers.device.type,
         "data": fingerprint(x, [trial.sets for trial in run.trials]),
     }
+    if (code := run.approach.source.code) is not None:
+        told["code"] = code
     if run.pace is not None:
         at = [run.pace.schedule(i / 10) for i in range(11)] if run.pace.schedule else None
         told |= {"schedule": at, "warmup": run.pace.warmup}
