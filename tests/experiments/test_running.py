@@ -421,7 +421,9 @@ def test_a_loss_whose_code_changed_is_told(tmp_path: Path, monkeypatch: pytest.M
                 with pytest.raises(InputError, match="other data or settings"):
                     run(of, checkpoint=tmp_path / "kept")
             (table,) = paper_tables(held(found))
-            assert ("Cells of own-sum were computed by code that was changed" in table.cells.note) == changed
+            assert (
+                "Cells of own-sum were computed by code that was changed" in table.cells.note
+            ) == changed
         finally:
             losses.forget("own-sum")
     assert len(found.about["code"]) == 64

@@ -40,7 +40,13 @@ from ruleout.training.grid_fit import predict as module_logits
 from ruleout.training.grids import named_grid, split_grid
 from ruleout.training.nets import dense_layers, warn_of_clpl
 from ruleout.training.optimizers import check_optimizer
-from ruleout.training.validation import gather, group_numbers, together
+from ruleout.training.validation import (
+    as_shape,
+    check_shape,
+    gather,
+    group_numbers,
+    together,
+)
 
 Array = NDArray[np.float64]
 
@@ -104,7 +110,7 @@ class Committee(nn.Module):
         self.example_shape = getattr(self.members[0], "example_shape", ())
 
     def forward(self, x: Tensor) -> Tensor:
-        every = torch.stack([one(x).log_softmax(-1) for one in self.members])
+        every = torch.stack([one(x.clone()).log_softmax(-1) for one in self.members])
         return every.logsumexp(0) - log(len(every))
 
 
@@ -561,7 +567,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if read is not None and not reset and hasattr(X, "columns"):
             X = inputs.pick_columns(X, reading)
         if isinstance(X, np.ndarray) and X.ndim > 2:
-            X = X.reshape(len(X), -1)
+            if not reset:
+                shape: Any = self.module_.example_shape
+                check_shape(X.shape[1:], shape, "X")
+            X = X.reshape(len(X), prod(X.shape[1:]))
         kind = np.float64 if self.precision == "float64" else np.float32
         with np.errstate(over="ignore", invalid="ignore"):
             found = validate_data(
@@ -578,7 +587,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             say = "give a function that makes it: (shape, classes) → nn.Module"
             raise InputError(f"model is {what}", f"name one of {', '.join(MODELS)}, or {say}")
         images = isinstance(X, np.ndarray) and X.ndim > 2
-        shape = () if self.shape is None else tuple(self.shape)
+        shape = None if self.shape is None else as_shape(self.shape)
+        if shape and images:
+            check_shape(X.shape[1:], shape, "X")
         options = {
             "approach": self._method,
             "model": self.model,
@@ -601,14 +612,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         convex = options["approach"].name == "clpl"
         if isinstance(self.model, str) and not convex:
             return
-        try:
-            module = build(self.model, shape, k, seed=0, **options["model_options"])
-        except TypeError as error:
-            say = "give a function that is called as model(shape, classes)"
-            raise InputError(f"model({shape}, {k}) failed: {error}", say) from error
-        if not isinstance(module, nn.Module):
-            problem = f"the model function returned a {type(module).__name__}"
-            raise InputError(problem, "return an nn.Module")
+        module = build(self.model, shape, k, seed=0, **options["model_options"])
         if convex:
             warn_of_clpl(module, inputs.outside())
 

@@ -184,7 +184,15 @@ def build(
         return deepcopy(model)
     dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
     with seeded(seed):
-        return model(dimensions, classes, **options)
+        try:
+            made = model(dimensions, classes, **options)
+        except TypeError as error:
+            say = "give a function that is called as model(shape, classes)"
+            raise InputError(f"model({dimensions}, {classes}) failed: {error}", say) from error
+    if not isinstance(made, nn.Module):
+        problem = f"the model function returned a {type(made).__name__}"
+        raise InputError(problem, "return an nn.Module")
+    return deepcopy(made)  # it may hold what other models hold, too
 
 
 @contextmanager

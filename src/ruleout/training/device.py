@@ -33,7 +33,9 @@ def find_device(device: str | torch.device | None, precision: str) -> torch.devi
     try:
         found = torch.device("cpu" if device is None else device)
     except RuntimeError:
-        raise ValueError(f"unknown device {brief(device)}; say 'cpu' or 'cuda'") from None
+        found = torch.device("meta")
+    if found.type not in ("cpu", "cuda"):
+        raise ValueError(f"unknown device {brief(device)}; say 'cpu' or 'cuda'")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("this machine has no CUDA device that torch can use; say device='cpu'")
     if precision == "tf32" and found.type != "cuda":

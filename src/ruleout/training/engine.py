@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,7 +28,14 @@ from ruleout.training import grids, validation
 from ruleout.training import stack as stacks
 from ruleout.training.batches import Features, Trial, find_reach
 from ruleout.training.device import PRECISIONS, Numbers, find_device, matmul, threads
-from ruleout.training.grid_fit import GridFit, State, merge, run_record, split_errors
+from ruleout.training.grid_fit import (
+    GridFit,
+    State,
+    fingerprint,
+    merge,
+    run_record,
+    split_errors,
+)
 from ruleout.training.nets import SIDE_BY_SIDE, dense_layers, try_module
 from ruleout.training.optimizers import check_optimizer, find_pace
 from ruleout.training.watches import Watch, features_of
@@ -131,8 +139,9 @@ def fit_grid(
     checkpoint, checkpoint_seconds
         A folder. Started again with the same arguments after a crash, the run goes on from there.
     start, moments
-        A fit, or its state, to go on from: weights, moments, and the order of the epochs that would
-        have followed. `moments` keeps what another fit needs for that; never with `stopping`.
+        A fit, or its state, to go on from: weights, moments, the order of the epochs that would
+        have followed, and what the same approach remembers of the same rows. `moments` keeps what
+        another fit needs for that; never with `stopping`.
     progress
         Called after every epoch with (epochs done, epochs in all), summed over stacks.
     callback
@@ -181,9 +190,8 @@ def fit_grid(
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of an EpochEnd, not {brief(callback)}")
     classes = len(trials[0].sets.classes)
-    shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
-    if not shape or int(np.prod(shape)) != int(np.prod(x.shape[1:])):
-        raise InputError(f"x has rows of {x.shape[1:]}", f"shape={shape} must hold as many numbers")
+    shape = tuple(x.shape[1:]) if shape is None else validation.as_shape(shape)
+    validation.check_shape(x.shape[1:], shape)
 
     def fresh(trial: int) -> nn.Module:
         own = int(trials[trial].seed or 0)
@@ -200,11 +208,16 @@ def fit_grid(
         features = Features(x, None if native else shape, numbers)
         watches = {n: (w, features_of(n, w, features)) for n, w in (watch or {}).items()}
         last = range(max(1, epochs - max(tail, 1) + 1), epochs + 1)
+        own = start.state if isinstance(start, GridFit) else start
+        if isinstance(start, GridFit) and own is not None and own.memory is not None:
+            data = fingerprint(x, [trial.sets for trial in trials])
+            if (start.record["approach"], start.record["data"]) != (row.name, data):
+                own = replace(own, memory=None)  # of other rows, or of other targets
         run = stacks.Run(
             features, trials, row, configs, modules, check_optimizer(optimizer), epochs,
             batch_size, numbers, watches,
             frozenset([*range(every, epochs + 1, every), *last]), stopping,
-            start.state if isinstance(start, GridFit) else start, moments and stopping is None,
+            own, moments and stopping is None,
             least, drop_last, pace, clip, callback, find_reach(augment, features.shape),
         )  # fmt: skip
         if start is not None:
@@ -227,7 +240,7 @@ def _fit_parts(grid: list[grids.Configuration], told: Mapping[str, Any]) -> Grid
     found, tell = [], told["progress"]
     if len(parts) > 1 and told["start"] is not None:
         raise ValueError("start goes on with one batch size and one model; the grid asks for more")
-    shape = tuple(told["shape"] or validation.check_features(told["x"]).shape[1:])
+    shape = validation.as_shape(told["shape"] or validation.check_features(told["x"]).shape[1:])
     for _, own in parts:  # raises for options that the model cannot take
         build(told["model"], shape, 2, seed=0, **own["model_options"])
     for place, (places, own) in enumerate(parts):
@@ -361,7 +374,7 @@ def estimate_seconds(
     x = validation.check_features(x)
     trials = validation.as_trials(sets, x.shape[0], seed)
     rows = max(len(trial.sets) for trial in trials)
-    shape = tuple(x.shape[1:]) if shape is None else tuple(shape)
+    shape = tuple(x.shape[1:]) if shape is None else validation.as_shape(shape)
     classes = len(trials[0].sets.classes)
     net = build(model, shape, classes, seed=seed, **(model_options or {}))
     models, dense = len(configs) * len(trials), dense_layers(net) is not None

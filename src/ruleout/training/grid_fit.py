@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ruleout.labels import LabelSets
 from ruleout.training.grids import Configuration, plain
+from ruleout.training.validation import check_features, check_shape
 from ruleout.version import __version__
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class GridFit:
         Use :meth:`module` for one model of a large grid: this holds all logits at once.
         """
         trials, models = self.shape
+        x = check_features(x)
         every = [predict(self.module(t, c), x, most) for t in range(trials) for c in range(models)]
         return torch.stack(every).view(trials, models, *every[0].shape)
 
@@ -157,14 +159,15 @@ def split_errors(curves: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
 def predict(module: nn.Module, x: Any, most: int = 4096) -> Tensor:
     """Return the logits ``[n, k]`` of one model, block by block, on the CPU."""
     where = next(module.parameters())
-    shape = getattr(module, "example_shape", None)
+    shape = getattr(module, "example_shape", x.shape[1:])
+    check_shape(x.shape[1:], shape)
     out = []
     with torch.no_grad():
         for start in range(0, max(x.shape[0], 1), most):  # of no rows, too, the width is k
             block = x[start : start + most]
             block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
-            rows = torch.from_numpy(np.ascontiguousarray(block)).to(where)
-            out.append(module(rows if shape is None else rows.view(-1, *shape)).cpu())
+            rows = torch.from_numpy(np.array(block)).to(where)  # a copy: a module may write to it
+            out.append(module(rows.view(len(rows), *shape)).cpu())
     return torch.cat(out)
 
 
@@ -200,6 +203,9 @@ def run_record(
     if run.reach is not None:
         told["augment"] = run.reach
     hidden = sha256(json.dumps(told, sort_keys=True, default=str).encode())
+    hidden.update(repr(run.features.shape).encode())
+    if run.pace is not None and run.pace.schedule:
+        hidden.update(repr([run.pace.schedule(i / 1000) for i in range(1001)]).encode())
     for trial in run.trials:
         for extra in (trial.rows, trial.weight):
             hidden.update(b"-" if extra is None else extra.tobytes())
@@ -209,8 +215,11 @@ def run_record(
             hidden.update(b"evidence" + trial.evidence.likelihood.tobytes())
     for module in run.modules:
         for value in module.state_dict().values():
-            hidden.update(value.detach().cpu().contiguous().numpy().tobytes())
+            hidden.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
         hidden.update(repr(module).encode())
+        for part in module.modules():
+            plain_ones = {n: v for n, v in vars(part).items() if isinstance(v, _PLAIN)}
+            hidden.update(repr(sorted(plain_ones.items())).encode())
     hidden.update(repr((sorted(run.recorded), run.stopping)).encode())
     for name, (watch, features) in run.watches.items():
         hidden.update(repr((name, list(watch.measures or ()))).encode())
@@ -232,6 +241,9 @@ def run_record(
     told |= {"resident": run.features.resident}
     told["versions"] = {"ruleout": __version__, "torch": torch.__version__, "python": python}
     return told
+
+
+_PLAIN = (bool, int, float, str)  # what a module may have as settings
 
 
 def _digest(hidden: Any, value: Any) -> None:

@@ -169,6 +169,14 @@ def try_module(module: nn.Module, classes: int) -> tuple[bool, int]:
             problem = f"{own}, the data have {prod(shape)} and {classes} classes"
             raise InputError(problem, "give one of that size")
         return False, 1
+    if any(map(nn.parameter.is_lazy, module.parameters())):
+        say = "pass it some rows before you return it"
+        raise InputError("the model has layers that do not know their sizes yet", say)
+    if any(p.is_complex() for p in module.parameters()):
+        raise InputError("the model has complex weights", "give real ones, two for each")
+    if not all(isinstance(value, Tensor) for value in module.state_dict().values()):
+        problem = "the state of the model holds more than tensors (get_extra_state)"
+        raise InputError(problem, "keep it in buffers")
     copy, random = deepcopy(module), False
     like = next((p for p in copy.parameters() if p.is_floating_point() and p.requires_grad), None)
     if like is None:
@@ -201,13 +209,27 @@ def pays_to_stack(module: nn.Module) -> bool:
     """Say whether `torch.func.vmap` should train copies of a module, of matrix products, together.
 
     Convolutions become grouped ones, which are slower than models by themselves; buffers (batch
-    norm), frozen weights and dropout need a model of their own.
+    norm), frozen weights and dropout need a model of their own. So does what `vmap` cannot follow,
+    such as a look at a number: it is tried on rows of zeros.
     """
     parts = nn.modules
     kinds = (parts.conv._ConvNd, parts.dropout._DropoutNd, parts.batchnorm._BatchNorm, nn.RNNBase)
     alone = any(isinstance(part, kinds) for part in module.modules())
     frozen = any(not p.requires_grad for p in module.parameters())
-    return not alone and not frozen and not any(True for _ in module.buffers())
+    if alone or frozen or any(True for _ in module.buffers()):
+        return False
+    shape: Any = module.example_shape
+    weights = {n: p.detach().repeat(2, *[1] * p.ndim) for n, p in module.named_parameters()}
+    leaves = {name: weight.requires_grad_() for name, weight in weights.items()}
+    one = partial(torch.func.functional_call, deepcopy(module).train())
+    rows = next(iter(weights.values())).new_zeros(2, 2, *shape)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            out = torch.func.vmap(one)(leaves, rows)
+            torch.autograd.grad(out.sum(), [*leaves.values()], allow_unused=True)
+    except Exception:  # whatever a stranger's module raises there
+        return False
+    return True
 
 
 _ALIGN = 4  # numbers: what kernels load at once
@@ -328,11 +350,12 @@ class Modules:
         return x if each else x.expand(len(self.parameters[0]), *x.shape)
 
     def _one(self, x: Tensor, trial: int, model: int, *, training: bool) -> Tensor:
-        module, rows = self._each[trial, model], x[trial]
+        module = self._each[trial, model]
         if module.training is not training:
             module.train(training)
-        if self._last:
-            rows = rows.contiguous(memory_format=torch.channels_last)
+        # A copy: a module may write to what it reads, and others read it, too.
+        order = torch.channels_last if self._last else torch.preserve_format
+        rows = x[trial].clone(memory_format=order)
         with self._rounded():
             step = training and torch.is_grad_enabled()
             run = _compiled() if step and len(rows) == self.compiled else _call
@@ -409,7 +432,7 @@ class Vmapped(Modules):
         one = partial(torch.func.functional_call, self.module)
         with self._rounded():
             each = torch.func.vmap(one, in_dims=(0, None))  # over configurations
-            out: Tensor = torch.func.vmap(each)(weights, x)  # over trials
+            out: Tensor = torch.func.vmap(each)(weights, x.clone())  # over trials
         return out.to(self.dtype)
 
 

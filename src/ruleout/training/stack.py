@@ -504,7 +504,8 @@ def plan(run: Run, stack: int | None, random: bool) -> Plan:
     that draw `random` numbers, and on a CPU those that do not pay to stack, train by themselves.
     """
     trials, models, module = len(run.trials), len(run.grid), run.modules[0]
-    stacks = nets.dense_layers(module) is not None or (not random and nets.pays_to_stack(module))
+    dense = nets.dense_layers(module) is not None
+    stacks = dense or (not random and nets.pays_to_stack(module))
     beside = 1 if random else nets.SIDE_BY_SIDE.get(run.numbers.device.type, 1)
     most = _fitting(run) if stacks else beside
     if not stacks and beside == 1:
@@ -518,8 +519,9 @@ def plan(run: Run, stack: int | None, random: bool) -> Plan:
     pairs = run.approach.form == "pairs-before"
     items = [int(t.sets.sizes.sum()) if pairs else len(t.sets) for t in run.trials]
     order = sorted(range(trials), key=lambda t: -items[t])
-    # Batch norm would see the rows that fill up shorter trials: only equal ones share a block.
-    alike = [list(same) for _, same in groupby(order, lambda t: stacks or items[t])]
+    # Batch norm and the like would see the rows that fill up shorter trials: only equal ones share
+    # a block, but of perceptrons, where each row stands alone.
+    alike = [list(same) for _, same in groupby(order, lambda t: dense or items[t])]
     rows = [tuple(own[i : i + size[0]]) for own in alike for i in range(0, len(own), size[0])]
     cuts = [(i, min(i + size[1], models)) for i in range(0, models, size[1])]
     return Plan(size, [Block(row, *cut) for row in rows for cut in cuts])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,8 @@ def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
     Batches come from a torch Dataset or DataLoader, whose rows may be pairs with a label, or from
     an iterable of Arrow record batches; anything else stays as it is, without labels.
     """
+    if isinstance(x, Tensor):
+        return (x.float() if x.dtype is bfloat16 else x).detach().cpu().numpy(), None
     if isinstance(x, Dataset | DataLoader):
         return _from_loader(x, f"{what} is a {type(x).__name__} and", pairs)
     arrow = sys.modules.get("pyarrow")
@@ -50,6 +53,8 @@ def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
             raise InputError(f"{what} has no rows", "give at least one")
         if stream:
             raise InputError(f"{what} is a {type(x).__name__}", _AT_ONCE)
+        if first is not None and np.ndim(first) > 1:
+            return np.stack([np.asarray(one) for one in x]), None
     return x, None
 
 
@@ -78,12 +83,7 @@ def _from_loader(x: Any, said: str, pairs: bool) -> tuple[Any, Any]:
 def check_features(x: Any, what: str = "x") -> Any:
     """Return `x` as an array, as a memory map or as CSR, which stay as they are; all is finite."""
     x = gather(x, what)[0]
-    if hasattr(x, "tocsr"):
-        array = x.tocsr()
-    elif isinstance(x, Tensor):
-        array = (x.float() if x.dtype is bfloat16 else x).detach().cpu().numpy()
-    else:
-        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    array = x.tocsr() if hasattr(x, "tocsr") else np.asanyarray(x)
     if array.dtype == object and hasattr(x, "to_numpy"):  # a DataFrame of pandas' own integers
         with suppress(TypeError, ValueError):
             array = np.asarray(x.to_numpy(dtype=float, na_value=np.nan))
@@ -99,6 +99,28 @@ def check_features(x: Any, what: str = "x") -> Any:
         remedy = "fill in or leave out missing values first"
         raise InputError(f"{what} holds {value}", remedy, row=row, column=column)
     return array
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of an example: a number is that of a flat one."""
+    found = (shape,) if isinstance(shape, int) else shape
+    whole = isinstance(found, list | tuple) and all(isinstance(n, int | np.integer) for n in found)
+    if not found or not whole:
+        raise InputError(f"shape is {brief(shape)}", "give whole numbers, such as (3, 32, 32)")
+    return tuple(map(int, found))
+
+
+def check_shape(own: tuple[int, ...], shape: tuple[int, ...], what: str = "x") -> None:
+    """Raise where rows have axes that are not those of an example as the model reads it."""
+    told = f"{what} has rows of shape {tuple(own)}, and the model reads {tuple(shape)}"
+    if prod(own) != prod(shape):
+        raise InputError(told, "give as many numbers")
+    axes = [[size for size in one if size != 1] for one in (own, shape)]
+    if axes[0] != axes[1] and min(map(len, axes)) > 1:
+        say = (
+            "channels come first; np.moveaxis changes their order, and flat rows are taken as such"
+        )
+        raise InputError(told, say)
 
 
 def first_not_finite(x: Any) -> tuple[int, int, float] | None:
@@ -267,6 +289,8 @@ def check_start(run: Run) -> None:
     if start is None:
         say = "start kept nothing to go on from; fit with moments=True, without stopping"
         raise ValueError(say)
+    if not hasattr(start, "moments"):
+        raise ValueError(f"start is {brief(start)}; give a GridFit, or its state")
     if start.shape != (trials, models):
         raise ValueError(
             f"start holds {start.shape[0]} × {start.shape[1]} models, this fit asks for "
@@ -276,3 +300,8 @@ def check_start(run: Run) -> None:
     wanted = {name: tuple(value.shape) for name, value in run.modules[0].state_dict().items()}
     if known != wanted or len(start.moments) != OPTIMIZERS[run.optimizer].moments:
         raise ValueError("start is of another model or optimizer; go on with the same")
+    if run.approach.memory is not None and start.memory is not None:
+        rows, own = start.memory["target"].shape[2], run.rows_each
+        if rows != own:
+            problem = f"start remembers {rows} rows, this fit has {own}"
+            raise ValueError(f"{problem}; go on with the same, or with memory=None in the state")

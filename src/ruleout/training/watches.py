@@ -13,7 +13,7 @@ from ruleout.labels import LabelSets
 from ruleout.labels.errors import InputError
 from ruleout.training.batches import Features
 from ruleout.training.nets import Net
-from ruleout.training.validation import check_features, check_rate, group_numbers
+from ruleout.training.validation import check_features, check_rate, check_shape, group_numbers
 
 #: ``(logits [..., n, k], target) → [..., n]``: one value per row, of which the mean is reported.
 #: Where the watch has rates, they come third.
@@ -211,4 +211,5 @@ def features_of(name: str, watch: Watch, like: Features) -> Features:
     if made.d != like.d:
         problem = f"x of watch {name!r} has {made.d} features, the training data {like.d}"
         raise InputError(problem, "give the same features in the same order")
+    check_shape(x.shape[1:], like.shape or like.x.shape[1:], f"x of watch {name!r}")
     return made
