@@ -107,7 +107,7 @@ def write_small(picture: bytes, file: Path) -> None:
     from PIL import Image
 
     whole = Image.open(BytesIO(picture)).convert("RGB")
-    few = whole.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few = whole.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
     few.save(file, optimize=True)
 
 

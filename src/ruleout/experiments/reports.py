@@ -244,7 +244,9 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
         groups.setdefault((plans.table_of(spec), shown[spec]), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
-    for (table, _), specs in groups.items():
+    ours = list(NAMES["tables"])
+    places = {key: ours.index(key[0]) if key[0] in ours else len(ours) for key in groups}
+    for (table, _), specs in sorted(groups.items(), key=lambda one: places[one[0]]):
         usual = max(specs, key=lambda one: one.fullness)
         words = _unusual(usual)
         ends = ["fixed"] * usual.law.startswith("fixed:")
