@@ -253,6 +253,7 @@ class Lazy(Outside):
         ({"model": lambda _: None}, "called as model"),
         ({"shape": "1x8x8"}, "shape is '1x8x8'; give whole numbers"),
         ({"shape": (1, 8, 9)}, "the model reads"),
+        ({"schedule": lambda _: None}, "the schedule makes None of 0"),
         ({"device": "mps"}, "unknown device 'mps'"),
         ({"device": "meta"}, "unknown device 'meta'"),
     ],
@@ -272,3 +273,10 @@ def test_a_module_with_bf16_weights_and_a_number_as_shape(images: Any) -> None:
     flat = x.reshape(N, -1)
     how: dict[str, Any] = {"shape": 64}
     assert_equal(fit_grid(flat, sets, **how, epochs=1), fit_grid(flat, sets, epochs=1))
+
+
+def test_images_too_small_to_be_moved_are_refused(images: Any) -> None:
+    x, _, sets = images
+    how: dict[str, Any] = {"model": lambda s, k: nn.Sequential(nn.Flatten(), nn.Linear(49, k))}
+    with pytest.raises(InputError, match="images of 7 × 7 pixels are too small"):
+        fit_grid(x[:, :, 1:, 1:], sets, augment=["crop"], epochs=1, **how)

@@ -253,6 +253,9 @@ def find_reach(augment: Sequence[str], shape: Sequence[int] | None) -> tuple[int
         problem = "augment is for images, and this model reads rows of numbers"
         raise InputError(problem, "take a convolutional model, and shape=(channels, height, width)")
     part = 8 if "crop" in augment else max(shape) + 1
+    if "crop" in augment and max(shape[1:]) < part:
+        problem = f"images of {shape[1]} × {shape[2]} pixels are too small to be moved by an eighth"
+        raise InputError(problem, "leave crop out")
     return int("flip" in augment), shape[1] // part, shape[2] // part
 
 

@@ -199,9 +199,9 @@ def find_pace(
     if schedule is None and not warmup:
         return None
     for done in (0.0, 0.5, 1.0):
-        found = 1.0 if schedule is None else float(schedule(done))
-        if not 0 <= found < inf:
-            raise ValueError(f"the schedule makes {found:g} of {done:g}; return zero or above")
+        found = 1.0 if schedule is None else schedule(done)
+        if not hasattr(found, "__float__") or not 0 <= float(found) < inf:
+            raise ValueError(f"the schedule makes {brief(found)} of {done:g}; return zero or above")
     return Pace(schedule, float(warmup), epochs)
 
 
