@@ -277,6 +277,7 @@ def test_a_module_with_bf16_weights_and_a_number_as_shape(images: Any) -> None:
 
 def test_images_too_small_to_be_moved_are_refused(images: Any) -> None:
     x, _, sets = images
-    how: dict[str, Any] = {"model": lambda s, k: nn.Sequential(nn.Flatten(), nn.Linear(49, k))}
+    body = nn.Sequential(nn.Conv2d(1, 1, 1), nn.Flatten(), nn.Linear(49, 10))
+    how: dict[str, Any] = {"model": body}
     with pytest.raises(InputError, match="images of 7 × 7 pixels are too small"):
         fit_grid(x[:, :, 1:, 1:], sets, augment=["crop"], epochs=1, **how)
