@@ -55,6 +55,11 @@ def test_what_cannot_be_exported_is_one_sentence(
     result = run("export", tmp_path / "none", "--onnx", tmp_path / "model.onnx")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "there is no such folder" in result.stderr
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b\n1,2\n")
+    result = run("export", trained()[0], "--onnx", table)
+    assert "the name of an ONNX file ends in .onnx" in result.stderr
+    assert table.read_text() == "a,b\n1,2\n"
     monkeypatch.setitem(sys.modules, "onnx", None)
     result = run("export", trained()[0], "--onnx", tmp_path / "model.onnx")
     assert "export needs onnx and onnxscript; pip install 'ruleout[export]'" in result.stderr

@@ -154,7 +154,7 @@ def test_status_counts(tmp_path: Path) -> None:
     assert lines["project"] == str(project)
     assert lines["items"] == f"6 from {tmp_path / 'images'}"
     assert lines["asks"] == "propose, 4 classes, law released, at most 2"
-    assert lines["answers"].startswith("6 of 12 wanted, 50 %; 0 more as tests, 0 skipped")
+    assert lines["answers"].startswith("6 of 12 wanted, 50 %; 0 as tests, 0 skipped")
     assert lines["done"] == "0 of 6 items"
     assert lines["contradictions"] == "0"
     assert lines["Ann"].split() == ["6", "0", "6", "0", "0", "0", "0"]

@@ -109,6 +109,11 @@ def test_the_summary_tells_luck_from_choice() -> None:
             "mae has the best score, 93.00 ± 1.00 %, but the test does not tell it from log.",
         ),
         ([row("log", 0.5), row("mae", 0.93, mark="○")], "mae is best with 93.00 ± 1.00 %."),
+        (
+            [row("log", 0.5), row("mae", 0.93, mark="○"), row("exp", 0.92, mark="○")],
+            "mae has the best score, 93.00 ± 1.00 %, significantly better than log; it is not "
+            "tested against the others.",
+        ),
     ],
 )
 def test_the_best_is_called_so_as_far_as_the_test_does(rows: list[Row], said: str) -> None:

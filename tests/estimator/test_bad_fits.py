@@ -405,6 +405,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "row 0, column 'y': unknown class 5; the classes are 0, 1, 2",
     ),
     (
+        "a list of one class for each row",
+        lambda: _fit(y=[[0], [1], [2], [0], [1], [2]]),
+        "y holds a list of one class for each row; give labels as [3, 5, …], or what is ruled out by LabelSets.from_lists",
+    ),
+    (
         "score of text",
         lambda: _fit().score(X, Y.astype(str)),
         "row 0, column 'y': unknown class '0'; the classes are whole numbers, and y holds text: give whole numbers",

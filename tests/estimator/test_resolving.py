@@ -137,6 +137,10 @@ def test_the_rows_that_trained_are_known_again(tmp_path: Path) -> None:
         assert np.array_equal(one.resolve(X, SETS).probability, crossed.probability)
     own = clf.resolve(X, SETS, cross=False)
     assert not np.array_equal(own.probability, crossed.probability)
+    turned = np.random.default_rng(0).permutation(len(X))  # as in a file that was sorted since
+    mixed = clf.resolve(X[turned], SETS[turned])
+    again = clf.resolve(X[turned], SETS[turned], cross=True)
+    assert np.array_equal(mixed.probability, again.probability)
     fresh = clf.resolve(FRESH, FRESH_SETS)
     again = clf.resolve(FRESH, FRESH_SETS, cross=False)
     assert np.array_equal(fresh.probability, again.probability)

@@ -64,6 +64,19 @@ def test_answers_are_left_out_one_by_one(store: Store, lea: User) -> None:
     assert known(store) == {"0.png": ["cat"], "1.png": ["dog"]}
 
 
+def test_a_which_falls_with_the_yes_before_it(make: Make) -> None:
+    one = make(1)
+    ann, lea = one.add_user("Ann"), one.add_user("Lea", "lead")
+    question = one.next(ann)[0]
+    yes = one.answer(ann, said("yes", question.id))
+    one.answer(ann, said("which", question.id, which=question.proposed[0]))
+    assert [row.counts for row in one.log()] == [True, True]
+    first = next(row.number for row in one.log() if row.id == yes.id)
+    one.decide(number(one), lea, voids=[first])
+    assert [row.counts for row in one.log()] == [False, False]
+    assert known(one) == {}
+
+
 def test_a_decision_is_taken_back_by_another_row(store: Store, lea: User) -> None:
     before = known(store)
     for which in (A, B, None):

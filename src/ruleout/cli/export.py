@@ -17,7 +17,10 @@ def export(model: options.Model, onnx: Annotated[Path, "FILE", "The ONNX file to
     the extra "export".
     """
     from ruleout.estimator import load
+    from ruleout.labels.errors import InputError
 
+    if onnx.suffix.lower() != ".onnx":
+        raise InputError("the name of an ONNX file ends in .onnx", "name another", file=onnx)
     clf = load(model)
     clf.export(onnx)
     if words := clf.reading_.get("text"):

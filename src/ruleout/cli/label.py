@@ -268,7 +268,10 @@ def serve(
     session_hours: Annotated[
         float,
         typer.Option(
-            metavar="HOURS", min=0.1, max=720, help="A login ends after this long without a click."
+            metavar="HOURS",
+            min=0.1,
+            max=720,
+            help="A login ends after this long without a request; an open page makes some.",
         ),
     ] = 12.0,
 ) -> None:
@@ -465,7 +468,7 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
         + ("" if settings.cap is None else f", at most {settings.cap}"),
         "done": f"{done.done:,} of {counted(done.items, 'item')}",
         "answers": f"{done.given:,} of {done.wanted:,} wanted, {share:.0f} %; "
-        f"{done.answers - done.given:,} more as tests, {done.skips:,} skipped",
+        f"{len(log.standing(gold=True)):,} as tests, {done.skips:,} skipped",
         "pace": "unknown yet" if done.per_hour is None else f"{done.per_hour:,.0f} an hour",
         "time left": in_time(done.seconds_left),
         "contradictions": f"{(log.candidates == 0).sum():,}",

@@ -423,6 +423,9 @@ def _winner(table: Comparison, alive: list[Row]) -> str:
     same = [row.approach for row in alive if isclose(row.score, best.score, abs_tol=1e-12)]
     if len(same) > 1:
         return f"{', '.join(same[:-1])} and {same[-1]} share the best score, {score}"
+    if best.mark == "○" and len(alive) > 2:
+        than = f"significantly better than {reference}; it is not tested against the others"
+        return f"{best.approach} has the best score, {score}, {than}"
     if best.approach == reference:
         rivals = [row.approach for row in alive if row is not best and row.mark != "•"]
     else:

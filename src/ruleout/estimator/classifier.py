@@ -803,7 +803,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if sets is not None and cross is not False:
             some = X if rows is None else _safe_indexing(X, rows)
             data = self._training_data(some, sets, sample_weight, groups=groups, **known)
-            seen = cross is not None or self._trained_by(data)
+            seen = cross is not None or self._trained_by(some, data)
         told = self._unseen(X, data, rows, progress) if seen else self._fresh(X)
         said, before = _posterior(*told, self._cases(sets, likelihood, told[0]))
         best, places = said.max(-1)
@@ -819,8 +819,11 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         x = self._checked(gather(X, "X")[0], reset=False)
         return int(row_hashes(x).sum(dtype=np.uint64))
 
-    def _trained_by(self, data: inputs.TrainingData) -> bool:
-        return fingerprint(data.x, [data.trial.sets]) == str(self.record_["data"])
+    def _trained_by(self, X: Any, data: inputs.TrainingData) -> bool:
+        """Tell whether these rows, in whatever order, are those that trained the model."""
+        told = X if data.rows is None else _safe_indexing(X, data.rows)
+        known = f"{self.sum_rows(told):016x}" == self.record_.get("rows")
+        return known or fingerprint(data.x, [data.trial.sets]) == str(self.record_["data"])
 
     def _unseen(
         self, X: Any, data: inputs.TrainingData, rows: Any, progress: Progress | None

@@ -116,6 +116,9 @@ def holds_sets(y: Any) -> bool:
     if isinstance(y, (Answers, Evidence, LabelSets)) or hasattr(y, "tocsr"):
         return True
     if isinstance(y, (list, tuple)):
+        if len(y) and all(isinstance(one, (list, tuple)) and len(one) == 1 for one in y):
+            say = "give labels as [3, 5, …], or what is ruled out by LabelSets.from_lists"
+            raise InputError("y holds a list of one class for each row", say)
         return any(isinstance(one, (list, tuple, np.ndarray)) and len(one) != 1 for one in y)
     shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) > 1 and shape[1:] != (1,)

@@ -238,7 +238,8 @@ def _csv_lines(file: Path) -> Iterator[tuple[int, list[str]]]:
             yield table.line_num, cells
     except csv.Error as error:
         problem = f"this is not valid CSV ({error})"
-        raise LabelError(problem, "fix the quotes", line=table.line_num) from None
+        remedy = "shorten the cell" if "field limit" in str(error) else "fix the quotes"
+        raise LabelError(problem, remedy, line=table.line_num) from None
 
 
 def _full_rows(

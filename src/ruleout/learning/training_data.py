@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -128,10 +128,10 @@ def read_lesson(
         errors = f"{wrong:,} of {counted(asked, 'answer')} to gold questions were wrong"
         if not rates.measured.any():
             errors = f"People agree as if {wrong / asked:.1%} of their answers were wrong"
-        notes.append(
-            f"{errors}: mistakes are expected, and items whose answers contradict each other "
-            "teach, too."
-        )
+        then = "mistakes are expected, and items whose answers contradict each other teach, too."
+        if 2 * wrong >= asked:
+            then = "next to nothing follows from them. See on the team page who may be guessing."
+        notes.append(f"{errors}: {then}")
     elif rates.measured.any():
         sets = target if isinstance(target, LabelSets) else target.per_item()[1]
         weight = weights(log, sets, names, rates)
@@ -256,15 +256,35 @@ def read_features(
         if reading is not None and reading.get("kind") != "images":
             problem = "the model reads columns, and the items are images"
             raise InputError(problem, _REMEDY, file=project.images)
+        items, changed = _unchanged(project.images, items)
         files = [item.path or item.name for item in items]
         found = read_table(project.images, files=files, size=size, **options)
-        return replace(found, row_names=tuple(item.name for item in items))
+        names = tuple(item.name for item in items)
+        return replace(found, row_names=names, notes=(*changed, *found.notes))
     ask = Request(**options)
     if kinds != {"row"} and not (kinds == {"text"} and ask.texts):
         raise InputError("the items of the project are text", _TEXT, file=project.folder)
     if size is not None:
         raise InputError("rows of a table have no size", "leave --size out", file=project.folder)
     return _cells(project, items, ask)
+
+
+def _unchanged(folder: Path, items: Sequence[Item]) -> tuple[Sequence[Item], list[str]]:
+    """Leave out images that are not those that people were asked about; say which they are."""
+    changed = []
+    for item in items:
+        try:
+            with open(folder / (item.path or item.name), "rb") as stream:
+                if item.sha256 and file_digest(stream, "sha256").hexdigest() != item.sha256:
+                    changed.append(item.name)
+        except OSError:  # reading it will say so
+            continue
+    if not changed:
+        return items, []
+    what = f"{counted(len(changed), 'image')} changed since the project was made ({shown(changed)})"
+    if len(changed) == len(items):
+        raise InputError(what, "bring the old ones back", file=folder)
+    return [one for one in items if one.name not in {*changed}], [f"{what}: left out."]
 
 
 def _aligned(found: Table, items: Sequence[Item]) -> Table:

@@ -61,7 +61,7 @@ class Known:
     items: tuple[str, ...]
     contradictions: tuple[str, ...]  # whose answers, of any kind, leave no class
     unlabelled: tuple[str, ...]  # of which nothing is known; rows of `sets` too, if asked for
-    tests: tuple[str, ...]  # only ever asked about to test annotators
+    tests: tuple[str, ...]  # of known class, or only ever asked about to test annotators
 
 
 class AnswerLog:
@@ -130,8 +130,13 @@ class AnswerLog:
 
     @cached_property
     def voided(self) -> Switch:
-        """Which answers leads left out: one by one, or since they rule out what the item is."""
+        """Which answers leads left out: one by one, or since they rule out what the item is.
+
+        A "which" falls with the "yes" that it follows.
+        """
         found = np.isin(self.number, [n for one in in_force(self.decisions) for n in one.voids])
+        asked = keys(_whole(self.cells["question"]), self.user)
+        found |= self.is_kind("which") & np.isin(asked, asked[found & self.is_kind("yes")])
         truth = self.decided[self.item]
         places = np.flatnonzero((truth >= 0) & ~self.gold)
         found[places] |= has(self.ruled_out(places), truth[places])
@@ -247,11 +252,12 @@ class AnswerLog:
         kinds = HEARD[how]
         out = self._with_decisions(self.union(self.standing(*kinds)))
         out[self.early(*kinds)] = 0  # what could not be ruled out would seem to be the answer
-        wrong, empty = self.candidates == 0, count(out) == 0
+        wrong, empty, given = self.candidates == 0, count(out) == 0, self.gold_class >= 0
         tested = np.bincount(self.item[self.gold], minlength=len(self.items)) > 0
         tests = tested & (self.answered == 0) & (self.decided < 0)
+        tests |= given & ~empty & ~wrong  # models are judged by these
         unknown = ~wrong & empty & ~tests
-        rows = ~wrong & ~empty | unknown & unlabelled
+        rows = ~wrong & ~empty & ~given | unknown & unlabelled
 
         def names(chosen: Switch) -> tuple[str, ...]:
             return tuple(self.items[at] for at in np.flatnonzero(chosen).tolist())
