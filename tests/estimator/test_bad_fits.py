@@ -410,6 +410,16 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "y holds a list of one class for each row; give labels as [3, 5, …], or what is ruled out by LabelSets.from_lists",
     ),
     (
+        "labels of two types",
+        lambda: _fit(y=np.array([0, "b", 2, 0, 1, 2], object)),
+        "y mixes text and numbers; give classes of one type",
+    ),
+    (
+        "resolve nothing",
+        lambda: _fit().resolve(X, NOTHING, cross=True),
+        "y rules nothing out; give at least one row a ruled-out class",
+    ),
+    (
         "score of text",
         lambda: _fit().score(X, Y.astype(str)),
         "row 0, column 'y': unknown class '0'; the classes are whole numbers, and y holds text: give whole numbers",

@@ -113,7 +113,11 @@ def _full_and_free(kind: str, disk: Path) -> None:
             assert annotator.answers(6) == 6
             filler = fill(disk)
             assert annotator.answers(20_000) < 20_000
+            health = f"http://127.0.0.1:{running.port}/health"
+            if kind == "sqlite":  # of PostgreSQL's disk nothing is known here
+                assert httpx.get(health).status_code == 503
             filler.unlink()
+            assert httpx.get(health).status_code == 200
             until = time.monotonic() + 60
             while not annotator.answers(6) and time.monotonic() < until:
                 time.sleep(0.1)

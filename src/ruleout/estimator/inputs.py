@@ -54,6 +54,8 @@ class TrainingData(NamedTuple):
             return self._replace(trial=trial)
         if not (keep & told).any():
             problem, remedy = "every row with an answer weighs zero", "give some row a weight"
+            if said is None and not told.any():
+                problem, remedy = "y rules nothing out", "give at least one row a ruled-out class"
             if said is not None and not told.any():
                 problem = "by the error rates every answer is a guess: none tells classes apart"
                 remedy = "see whether gold questions and error rates are right, and ask again"
@@ -138,6 +140,8 @@ def target(y: Any, classes: Any = None, *, whole: bool = True) -> tuple[LabelSet
         if is_missing(one) or isinstance(one, list | tuple | Set):
             raise unknown(one, (), row=row, column="y")
     if classes is None:
+        if y.dtype == object and len({isinstance(one, str) for one in y}) > 1:
+            raise InputError("y mixes text and numbers", "give classes of one type")
         check_classification_targets(y)
     names = np.unique(y) if classes is None else class_array(classes)
     _check_single(y, () if classes is None else names.tolist())

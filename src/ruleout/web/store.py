@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -56,6 +57,9 @@ _ASKED = _ITEM.where(
     .where(questions.c.item == items.c.id, questions.c.user == bindparam("user"))
     .exists()
 )
+
+
+_ROOM = 1 << 16  # bytes of a disk that count as none: an answer takes a page or two
 
 
 class Store(Accounts, AbstractContextManager["Store"]):
@@ -282,10 +286,12 @@ class Store(Accounts, AbstractContextManager["Store"]):
             return {row.id: _item(row) for row in rows}
 
     def ping(self) -> None:
-        """Raise :class:`UnavailableError` where the database does not answer."""
+        """Raise :class:`UnavailableError` where the database does not answer or can keep nothing."""
         file = self._database.file
         if file is not None and not file.is_file():  # an open one would still take answers
             raise UnavailableError("the database failed (its file is gone)")
+        if file is not None and disk_usage(file.parent).free < _ROOM:
+            raise UnavailableError("the database failed (its disk is full)")
         with self._database.looking() as db:
             db.execute(select(1))
 
