@@ -286,7 +286,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
             return {row.id: _item(row) for row in rows}
 
     def ping(self) -> None:
-        """Raise :class:`UnavailableError` where the database does not answer or can keep nothing."""
+        """Raise :class:`UnavailableError` where no database answers, or it can keep nothing."""
         file = self._database.file
         if file is not None and not file.is_file():  # an open one would still take answers
             raise UnavailableError("the database failed (its file is gone)")
