@@ -548,3 +548,24 @@ def test_what_is_wrong_is_named(call: Any, sentence: str) -> None:
     with pytest.raises(LabelError) as caught:
         call()
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_number_stays_right_where_easy_rows_get_larger_sets() -> None:
+    """Given class and size all sets are alike, so the assumption holds; larger sets say more."""
+    random, n, k = np.random.default_rng(0), 40_000, 8
+    y = random.integers(k, size=n)
+    easy = random.random(n)
+    predicted = np.where(random.random(n) < easy, y, (y + 1) % k)
+    sizes = np.clip((easy * (k - 1)).astype(int) + 1, 1, k - 1)
+    order = np.argsort(random.random((n, k)) + 2 * (np.arange(k) == y[:, None]), 1)  # truth last
+    out = np.zeros((n, k), int)
+    np.put_along_axis(out, order, (np.arange(k) < sizes[:, None]).astype(int), 1)
+    assert not out[np.arange(n), y].any()
+    assert (out.sum(1) == sizes).all()
+    found = evidence(LabelSets(out, k)).judge(predicted)
+    assert found is not None
+    truth = float((predicted == y).mean())
+    assert found.low <= truth <= found.high
+    assert found.estimate == pytest.approx(truth, abs=0.01)
+    credit = evidence(LabelSets(out, k)).credit.of(predicted)
+    assert np.average(credit.value, weights=credit.weight) > truth + 0.05  # as it was before

@@ -302,8 +302,7 @@ def test_an_honest_number_takes_off_what_choosing_adds(anew: float) -> None:
     for seed in range(40):
         y, predicted = random.integers(k, size=n), random.integers(k, size=(50, n))
         said = ro.evidence(ro.draw(y, classes=k, seed=seed))
-        values = [said.judge(one).estimate for one in predicted]  # type: ignore[union-attr]
-        best = int(np.argmax(values))
+        best = int(outcomes(said, predicted).earned.sum(0).argmax())
         other = random.random(n) < anew
         unseen = np.where(other, random.integers(k, size=n), predicted[best])
         found: Any = said.judge(unseen)

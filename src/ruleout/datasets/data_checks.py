@@ -36,7 +36,7 @@ For every row, however bad the model is:
 6. Predictions by size. A prediction that is right is never ruled out, one that is wrong in
    :math:`s/(k-1)` of the sets: if sizes do not depend on how hard rows are, large sets rule out
    predictions in proportion more often. Sets that are wrong do it whatever their size, so that
-   small ones have too many; so they have where hard rows get small sets. An accuracy in which rows
+   small ones have too many; so they have where hard rows get small sets. A choice in which rows
    count by what they say is off then, too.
 
 Where all sets are of one size no test sees that some are wrong, unless the truth is ruled out more

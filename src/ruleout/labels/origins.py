@@ -49,6 +49,11 @@ class Credit(NamedTuple):
         return Credit(*(part[np.arange(len(predicted)), predicted] for part in self))
 
     @property
+    def sure(self) -> bool:
+        """Whether right predictions earn 1 for certain: nothing that was said can be wrong."""
+        return not self.right.any()
+
+    @property
     def weight(self) -> Array:
         """The inverse variance, if half of the predictions are right."""
         return np.asarray(1 / (0.5 * self.right + 0.5 * self.wrong + 0.25))
@@ -631,7 +636,9 @@ def judge(
     accuracy is t, its variance is :math:`\sum \omega^2 (t v_1 + (1-t) v_0 + t(1-t)) / (\sum
     \omega)^2`, with the variances of right and wrong predictions. All t whose distance from m is
     at most 1.96 such standard errors make the interval: the roots of a quadratic equation. It is
-    as wide as it must be where nothing was wrong, too. Rows that say little weigh little.
+    as wide as it must be where nothing was wrong, too. Rows that say little weigh little where some
+    of what was said may be wrong. Where none of it is, all weigh alike: larger sets say more, but
+    easy rows may have larger ones.
 
     `times`, ``[n]``, is how often each row occurs. Where rows come in `groups` (numbers, ``[n]``),
     the variance is multiplied by how much more sums over groups vary than rows alone would.
@@ -642,6 +649,8 @@ def judge(
     if not len(value):
         return Interval(np.nan, 0.0, 1.0)
     weight = credit.weight
+    if credit.sure:
+        weight = (weight > 0).astype(float)
     if not weight.any():
         raise LabelError(
             "the sets are wrong so often that they say nothing", "ask better questions"

@@ -380,7 +380,8 @@ def search(
     folds
         Instead of a share, set every row aside once: so many models of each configuration are
         trained, each without one fold, and choose together. For accuracy rows then count by how
-        much they say. Fewer where rows or groups are fewer than two for each fold, at least two.
+        much they say; in an honest number they do so only where mistakes are expected. Fewer where
+        rows or groups are fewer than two for each fold, at least two.
     per_trial
         Let every trial choose for itself; otherwise the mean over the trials decides.
     average
@@ -618,16 +619,18 @@ def _optimism(
     predictions of the same configuration, `own`, are chosen, or as good. `apart`, ``[C, C]``, is by
     how much accuracies may differ for the likelihood to choose; None: accuracy alone does.
     """
-    weight, units = tried.weight, tried.units
-    last = weight * tried.said.credit.of(unseen).value
-    earned = np.concatenate([tried.earned, last[:, None]], 1)  # [n, C + 1]
+    weight, units, last = tried.weight, tried.units, tried.said.credit.of(unseen)
+    says = weight > 0  # and how much rows count in the number, as `judge` has it
+    told = says.astype(float) if last.sure else weight
+    value = np.divide(tried.earned, weight[:, None], where=says[:, None], out=0 * tried.earned)
+    earned = told[:, None] * np.concatenate([value, last.value[:, None]], 1)  # [n, C + 1]
     chance, count = np.random.default_rng([seed, 0, 2]), int(units.max()) + 1
-    means, off, both = earned.sum(0) / weight.sum(), list[float](), np.zeros(2)
+    means, off, both = earned.sum(0) / told.sum(), list[float](), np.zeros(2)
     for _ in range(_BAGS):
         times = np.bincount(chance.integers(count, size=count), minlength=count)[units]
         if times @ weight > 0:
-            more = times @ earned / (times @ weight) - means
-            inside = (more + means)[:-1]
+            more = times @ earned / (times @ told) - means
+            inside = times @ tried.earned / (times @ weight)
             likely = None if apart is None else times @ tried.foretold
             place = int(inside.argmax()) if apart is None else _pick(inside, likely, apart)
             off.append(more[place])
