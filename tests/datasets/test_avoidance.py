@@ -152,7 +152,8 @@ def test_an_assumption_that_nothing_tests_is_called_untested() -> None:
         "tested here, and that none is wrong, which only true labels can show: each 1 % of wrong "
         "sets takes up to 4.0 points off."
     )
-    both = ro.LabelSets([[1, 0, 0, 0, 0], [1, 1, 1, 1, 0]] * 50)  # 4 and 1 points, rows alike
+    four = ro.draw(np.arange(300) % 5, 5, law=4, seed=0)
+    both = ro.LabelSets(np.concatenate([single.excluded, four.excluded]))  # 4 and 1, rows alike
     assert "takes up to 2.5 points off" in inspect(both).assumption().message
     assert Findings(()).assumption().level == "note"
 
