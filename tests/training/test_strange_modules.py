@@ -152,6 +152,14 @@ def test_a_classifier_takes_images_in_any_form(images: Any) -> None:
         clf.predict_proba(x[:0])
 
 
+def test_images_of_several_sizes_are_one_sentence(images: Any) -> None:
+    x, _, sets = images
+    for rows in ([*x[1:], x[0, :, 1:]], [*torch.from_numpy(x[1:]), torch.zeros(1, 7, 7)]):
+        for call in (fit_grid, ro.RuleOutClassifier(epochs=1).fit):
+            with pytest.raises(InputError, match="have several shapes; make them alike first"):
+                call(rows, sets)
+
+
 def test_axes_that_are_elsewhere_are_refused(images: Any) -> None:
     """Channels last: the numbers would fit, and be read as other pixels."""
     x, y, sets = images

@@ -271,20 +271,22 @@ def read_features(
 
 def _unchanged(folder: Path, items: Sequence[Item]) -> tuple[Sequence[Item], list[str]]:
     """Leave out images that are not those that people were asked about; say which they are."""
-    changed = []
+    changed, kept = list[str](), list[Item]()
     for item in items:
         try:
             with open(folder / (item.path or item.name), "rb") as stream:
                 if item.sha256 and file_digest(stream, "sha256").hexdigest() != item.sha256:
                     changed.append(item.name)
+                    continue
         except OSError:  # reading it will say so
-            continue
+            pass
+        kept.append(item)
     if not changed:
         return items, []
     what = f"{counted(len(changed), 'image')} changed since the project was made ({shown(changed)})"
-    if len(changed) == len(items):
+    if not kept:
         raise InputError(what, "bring the old ones back", file=folder)
-    return [one for one in items if one.name not in {*changed}], [f"{what}: left out."]
+    return kept, [f"{what}: left out."]
 
 
 def _aligned(found: Table, items: Sequence[Item]) -> Table:

@@ -53,8 +53,12 @@ def gather(x: Any, what: str = "x", *, pairs: bool = False) -> tuple[Any, Any]:
             raise InputError(f"{what} has no rows", "give at least one")
         if stream:
             raise InputError(f"{what} is a {type(x).__name__}", _AT_ONCE)
-        if first is not None and np.ndim(first) > 1:
-            return np.stack([np.asarray(one) for one in x]), None
+        try:
+            if first is not None and np.ndim(first) > 1:
+                return np.stack([np.asarray(one) for one in x]), None
+        except ValueError:
+            say = "make them alike first, images by resizing"
+            raise InputError(f"the rows of {what} have several shapes", say) from None
     return x, None
 
 
