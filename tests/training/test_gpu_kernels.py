@@ -172,9 +172,12 @@ def test_perceptrons_learn_the_same_on_a_gpu(optimizer: str, precision: str) -> 
 
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize(("channels", "made"), [(3, 16), (16, 16), (48, 12), (33, 48), (64, 64)])
-@pytest.mark.parametrize("sides", [(8, 8), (5, 7)])
+@pytest.mark.parametrize(
+    ("images", "sides", "stride"),
+    [(37, (8, 8), 1), (37, (5, 7), 1), (300, (32, 32), 1), (37, (8, 8), 2), (300, (6, 10), 2)],
+)
 def test_convolutions_of_few_channels(
-    channels: int, made: int, size: int, sides: tuple[int, int]
+    channels: int, made: int, size: int, images: int, sides: tuple[int, int], stride: int
 ) -> None:
     """Inputs are rounded to bf16 first, so that only what is added up can differ."""
     from ruleout.training.gpu_convolutions import Convolution, serve
@@ -184,13 +187,15 @@ def test_convolutions_of_few_channels(
     def draw(*shape: int) -> Tensor:
         return torch.randn(shape, generator=random, device="cuda").bfloat16().float()
 
-    module = torch.nn.Conv2d(channels, made, size, padding=size // 2, device="cuda")
-    exact = torch.nn.Conv2d(channels, made, size, padding=size // 2, device="cuda").double()
+    how: dict[str, Any] = {"stride": stride, "padding": size // 2, "device": "cuda"}
+    module = torch.nn.Conv2d(channels, made, size, **how)
+    exact = torch.nn.Conv2d(channels, made, size, **how).double()
     module.weight.data = draw(made, channels, size, size)
     exact.load_state_dict(module.state_dict())
     serve(module, device)
     assert type(module) is Convolution
-    x, slope = draw(37, channels, *sides), draw(37, made, *sides)
+    x = draw(images, channels, *sides)
+    slope = draw(images, made, *(side // stride for side in sides))
     mine, theirs = (x.to(t).requires_grad_() for t in (torch.bfloat16, torch.float64))
     out, expected = module(mine), exact(theirs)
     assert out.dtype is torch.bfloat16
@@ -207,6 +212,7 @@ def test_other_convolutions_stay_with_torch() -> None:
 
     kinds: list[dict[str, Any]] = [
         {"kernel_size": 5, "padding": 2}, {"kernel_size": 3}, {"kernel_size": 3, "stride": 2},
+        {"kernel_size": 3, "padding": 1, "stride": 3},
         {"kernel_size": 3, "padding": 1, "groups": 2}, {"kernel_size": 3, "padding": 1, "out": 65},
         {"kernel_size": 3, "padding": 1, "padding_mode": "reflect"},
         {"kernel_size": 3, "padding": 2, "dilation": 2}, {"kernel_size": (3, 1), "padding": (1, 0)},

@@ -165,7 +165,7 @@ Kernel: TypeAlias = Callable[..., None]
 
 
 @cache
-def _compiled(
+def compiled(
     file: str,
     name: str,
     values: tuple[tuple[str, str], ...],
@@ -200,7 +200,7 @@ def ready(device: torch.device) -> bool:
 
 
 def _down(device: torch.device) -> Kernel | None:
-    return _compiled("mlp_backward.cu", "down", (("EXACT", str(int(not tf32()))),), device)
+    return compiled("mlp_backward.cu", "down", (("EXACT", str(int(not tf32()))),), device)
 
 
 def down(hidden: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
@@ -260,4 +260,4 @@ def _adam_kernel(exact: bool, decoupled: bool, device: torch.device) -> Kernel |
         **{f"IN{i}": f'"%{count + i}"' for i in range(6)},
     }
     given = tuple((key, str(value)) for key, value in values.items())
-    return _compiled("fused_adam.cu", "move", given, device, "90a", _shared(exact))
+    return compiled("fused_adam.cu", "move", given, device, "90a", _shared(exact))
