@@ -186,22 +186,30 @@ def _back(ctx, slope):
 convolve.register_autograd(_back, setup_context=_remember)
 
 
+@torch.compiler.assume_constant_result
+def _served(
+    images: int, height: int, width: int, channels: int, made: int, size: int, stride: int
+) -> bool:
+    """Say whether images of this size pass the kernels, there and back."""
+    if height % stride or width % stride or images * height * width * _MOST >= _NUMBERS:
+        return False
+    small = height // stride, width // stride
+    plans = (
+        _plan(images, small, channels, made, size, stride, False),
+        _plan(images, (height, width), made, channels, size, stride, True),
+        _plan_back(images, small, channels, made, size, stride),
+    )
+    return max(plan.shared for plan in plans) <= _SHARED
+
+
 class Convolution(nn.Conv2d):
     """A convolution that these kernels serve, in the place of one of torch."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what torch's would, in bf16."""
-        (images, channels, height, width), made = x.shape, self.out_channels
+        images, channels, height, width = x.shape
         size, stride = self.kernel_size[0], self.stride[0]
-        if height % stride or width % stride or images * height * width * _MOST >= _NUMBERS:
-            return super().forward(x)
-        small = height // stride, width // stride
-        plans = (
-            _plan(images, small, channels, made, size, stride, False),
-            _plan(images, (height, width), made, channels, size, stride, True),
-            _plan_back(images, small, channels, made, size, stride),
-        )
-        if max(plan.shared for plan in plans) > _SHARED:
+        if not _served(images, height, width, channels, self.out_channels, size, stride):
             return super().forward(x)
         out: Tensor = convolve(x.to(torch.bfloat16), self.weight, stride)
         return out if self.bias is None else out + self.bias.to(out.dtype)[:, None, None]
