@@ -211,6 +211,17 @@ def test_where_the_class_is_known_nothing_is_asked_again(make: Make, known: bool
     assert store.progress().done == 1
 
 
+def test_who_saw_fewer_decisions_overrides_none(store: Store, lea: User) -> None:
+    mia, item = store.add_user("Mia", "lead"), number(store)
+    store.decide(item, lea, which=A, seen=0)
+    with pytest.raises(RefusedError, match=r"a lead decided about '0\.png' after") as refused:
+        store.decide(item, mia, which=B, seen=0)
+    assert refused.value.reason == "conflict"
+    store.decide(number(store, "1.png"), mia, which=B, seen=0)
+    store.decide(item, mia, which=C, seen=1)
+    assert [one.which for one in store.answer_log().decisions] == [A, B, C]
+
+
 def test_who_labels_on_is_not_disturbed(make: Make) -> None:
     store = make(3, rounds=2)
     lea, ann = store.add_user("Lea", "lead"), store.add_user("Ann")

@@ -217,6 +217,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
         *,
         which: int | None = None,
         voids: Iterable[int] = (),
+        seen: int | None = None,
         now: datetime | None = None,
     ) -> None:
         """Decide what an item is, or which answers about it to leave out; the last decision counts.
@@ -224,6 +225,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
         With a class, answers that rule it out are left out. With neither, nothing is decided any
         more. No row is ever changed: the decisions before stay in the database. Without a class,
         what is left out is asked again, in a round of its own and also of who gave that answer.
+        Who says how many decisions about the item they have `seen` overrides no other.
         """
         out, at, number = sorted({key(one) for one in voids}), moment(now), key(item)
         row = {"by": by.id, "item": number, "which": which, "voids": tuple(out), "at": at}
@@ -233,7 +235,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
             k = len(self._refreshed(db)[0].classes)
             if which is not None and key(which) not in range(k):
                 raise RefusedError(f"there is no class {brief(which)}", f"classes are 0 to {k - 1}")
-            about = _decidable(db, number, out)
+            about = _decidable(db, number, out, seen)
             db.execute(insert(decisions).values(row))
             if which is None and about.gold is None:
                 _ask_again(db, number, out)
@@ -413,7 +415,7 @@ def _write_rounds(db: Connection, more: int, *where: Any) -> None:
         db.execute(insert(slots).from_select(names, row))
 
 
-def _decidable(db: Connection, item: int, out: Sequence[int]) -> Row[Any]:
+def _decidable(db: Connection, item: int, out: Sequence[int], seen: int | None) -> Row[Any]:
     """Return an item, locked so that leads decide about it in turn, or raise."""
     about = db.execute(_ITEM.with_for_update(key_share=True), {"item": item}).first()
     said = select(answers.c.number).join(questions, answers.c.question == questions.c.id)
@@ -421,6 +423,11 @@ def _decidable(db: Connection, item: int, out: Sequence[int]) -> Row[Any]:
     if about is None or len(there) < len(out):
         problem = "there is no such item, or no such answer about it"
         raise RefusedError(problem, "reload the page", reason="unknown")
+    made = select(func.count()).where(decisions.c.item == item)
+    if seen not in (None, db.execute(made).scalar_one()):
+        problem = f"a lead decided about {brief(about.name)} after this page was loaded"
+        remedy = "see how it stands now, and decide again if that is wrong"
+        raise RefusedError(problem, remedy, reason="conflict")
     return about
 
 
