@@ -23,7 +23,7 @@ from ruleout.labels.errors import brief
 from ruleout.web import accounts, answer_log, schema
 from ruleout.web.accounts import Accounts, lock_user, moment, number_of
 from ruleout.web.answer_log import AnswerLog
-from ruleout.web.database import Database, make, one_by_one, upgrade
+from ruleout.web.database import LOST, Database, make, one_by_one, upgrade
 from ruleout.web.entities import (
     IMPORTED,
     MOST_HELD,
@@ -118,8 +118,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
         """Open a project; older tables are brought up to date first."""
         with _opening(url) as database:
             if database.file and not database.file.is_file():
-                problem = f"there is no file {str(database.file)!r}"
-                raise StoreError(problem, "make a project with `ruleout label init`")
+                raise StoreError(f"there is no file {str(database.file)!r}", LOST)
             with database.writing() as db:
                 upgrade(database, db)
             database.keep_a_journal()
@@ -322,7 +321,10 @@ def _opening(url: str) -> Iterator[Database]:
         if not isinstance(error, UnavailableError):
             raise
         problem = f"cannot open {database.name} ({error.cause})"
-        raise StoreError(problem, "check the address and the server") from None
+        remedy = "check the address and the server"
+        if database.file:
+            remedy = "see that you may write it, or restore it from a backup"
+        raise StoreError(problem, remedy) from None
 
 
 def _write_items(db: Connection, settings: Settings, every: Sequence[Item]) -> None:
@@ -374,7 +376,8 @@ def grow_project(
             continue
         if (row.kind, row.sha256) != (one.kind, one.sha256):
             problem = f"item {brief(one.name)} is there already, with another content"
-            raise StoreError(problem, "give it a name of its own")
+            remedy = "bring the old one back, or give the new one a name of its own"
+            raise StoreError(problem, remedy)
         if one.gold is not None and row.gold not in (None, one.gold):
             problem = f"item {brief(one.name)} is known to be {brief(before.classes[row.gold])}"
             raise StoreError(problem, "leave it out, or decide what it is on the team page")

@@ -67,7 +67,8 @@ class TeamApi:
                 name, voids = "", []
             elif name and name not in classes:
                 raise RefusedError(
-                    f"there is no class {brief(name)}", suggest(name, classes, "check it")
+                    f"there is no class {brief(name)}",
+                    suggest(name, classes, "choose one of the list"),
                 )
             elif not name and not voids:
                 remedy = "name the class, or tick answers that are wrong"
