@@ -240,9 +240,9 @@ def garble(project: Path) -> None:
 _BACKUP = "restore the file from a backup"
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "no card": (remove("project.json"), ": this is not a labelling project: it has no project.json; make one with `ruleout label init`"),
-    "empty card": (write(b""), "/project.json: this is not valid JSON; fix or remove it"),
-    "no JSON": (write(b"\xff{"), "/project.json: this is not valid JSON; fix or remove it"),
-    "deep JSON": (write(b"[" * 60_000), "/project.json: this is not valid JSON; fix or remove it"),
+    "empty card": (write(b""), f"/project.json: this is not valid JSON; {_BACKUP}"),
+    "no JSON": (write(b"\xff{"), f"/project.json: this is not valid JSON; {_BACKUP}"),
+    "deep JSON": (write(b"[" * 60_000), f"/project.json: this is not valid JSON; {_BACKUP}"),
     "large card": (write(b" " * 70_000), f"/project.json: the file is larger than 65,536 bytes; {_BACKUP}"),
     "a list": (write(b"[1]"), f"/project.json: this is not the file of a labelling project; {_BACKUP}"),
     "no format": (card(format=...), f"/project.json: this is not the file of a labelling project; {_BACKUP}"),
@@ -292,7 +292,7 @@ def test_a_missing_database(tmp_path: Path) -> None:
     (project / "labels.sqlite").unlink()
     result = run("status", project)
     assert result.exit_code == 1
-    assert f"there is no file '{project / 'labels.sqlite'}'" in result.stderr
+    assert f"there is no file '{project / 'labels.sqlite'}'; restore it from" in result.stderr
     assert not (project / "labels.sqlite").exists()
 
 
@@ -302,6 +302,7 @@ def test_a_garbled_database(tmp_path: Path) -> None:
     result = run("status", project)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"ruleout: cannot open {project / 'labels.sqlite'} (")
+    assert result.stderr.endswith("; see that you may write it, or restore it from a backup\n")
     assert result.stderr.count("\n") == 1
 
 

@@ -358,6 +358,22 @@ def test_images_that_changed_since_do_not_teach(tmp_path: Path) -> None:
     project.close()
 
 
+def test_images_that_cannot_be_read_do_not_teach(tmp_path: Path) -> None:
+    """They were cut off before the project was made, which shows only when they are decoded."""
+    x, y = digits(40)
+    source = write_images(tmp_path / "images", x)
+    for name in ("0000.png", "0003.png"):
+        (source / name).write_bytes((source / name).read_bytes()[:-30])
+    project, truth = make(tmp_path / "project", source, y, rounds=1)
+    annotate(project, truth, people=1)
+    for found in (read_lesson(project).table, read_review(project).table):
+        assert "2 images cannot be read ('0000.png', '0003.png'): left out." in found.notes
+        names = found.row_names or ()
+        assert not {"0000.png", "0003.png"} & {*names}
+        np.testing.assert_allclose(found.x, x[[int(name[:4]) for name in names]], atol=0.01)
+    project.close()
+
+
 def test_a_review_knows_all_that_is_known(images: Any) -> None:
     found, names = read_review(images), names_of(images)
     assert found.table.row_names == tuple(names)

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tiers import COUNT
 from web.made import Make, asked_and_said, at, counted, make_items, said
 
-from ruleout.web import Question, Receipt, Settings, Store, UnavailableError, User
+from ruleout.web import Question, Receipt, RefusedError, Settings, Store, UnavailableError, User
 from ruleout.web.database import FairLock
 from ruleout.web.schema import answers, questions, slots
 
@@ -73,6 +73,27 @@ def in_a_process(job: tuple[str, int]) -> list[str]:
     """Work in a process of its own."""
     with Store.open(job[0]) as store:
         return [receipt.id for _, receipt in work(store, job[1]) if receipt.status == "recorded"]
+
+
+def test_of_leads_who_decide_at_once_one_does(make: Make) -> None:
+    """The others are told, and what is left out is asked again once."""
+    store = make(1)
+    asked_and_said(store, store.add_user("Ann"))
+    leads = [store.add_user(f"lead {n}", "lead") for n in range(8)]
+    [(item, _)] = store.items()
+
+    def decide(lead: User) -> str | None:
+        try:
+            store.decide(item, lead, voids=[1], seen=0)
+        except RefusedError as error:
+            return error.reason
+        return None
+
+    with ThreadPoolExecutor(8) as threads:
+        told = Counter(threads.map(decide, leads))
+    assert told == {None: 1, "conflict": 7}
+    assert len(store.answer_log().decisions) == 1
+    assert sum(len(store.next(lead)) for lead in leads) == 1
 
 
 def test_threads_share_the_items_without_overlap(make: Make) -> None:

@@ -12,13 +12,14 @@ from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets.tables import FILE, FOLDER, WEIGHT, Request, Table, columns_of, labelled
-from ruleout.labels.errors import DataError, brief
+from ruleout.labels.classes import shown
+from ruleout.labels.errors import DataError, brief, counted
 from ruleout.labels.row_files import check_memory, find_column, naming
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 Pixels = NDArray[np.uint8]  # [height, width] if grey, else [height, width, 3]
+
+_Attempt: TypeAlias = tuple[Pixels | DataError, bytes]  # with the hash of the file
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 _MOST = 1 << 26  # pixels of one image; a bomb claims more
@@ -45,7 +48,7 @@ def read_folder(folder: Path, ask: Request) -> Table:
         raise DataError("this is a folder of images", "images have no columns to choose from")
     if ask.names is not None:
         raise DataError("this is a folder of images", "images are named by their files")
-    if ask.skip_bad_rows:
+    if ask.skip_bad_rows and ask.files is None:
         raise DataError("this is a folder of images", "leave --skip-bad-rows out")
     size, grey = _repeated(ask)
     found, whole = _listed(folder), hashlib.sha256()
@@ -69,12 +72,16 @@ def read_folder(folder: Path, ask: Request) -> Table:
             notes.append(f"{left} image(s) in the folder are not in {file.name}: left out.")
     if not names:
         raise DataError("the folder holds no images", f"their names end in {', '.join(ENDINGS)}")
-    x, shape = _read(folder, names, size, grey, whole)
+    one = partial(_attempt, skip=ask.skip_bad_rows, size=size, grey=grey)
+    x, shape, kept = _read(folder, names, one, whole)
+    if left_out := sorted({*names} - {*kept}):
+        what = counted(len(left_out), "image")
+        notes.append(f"{what} cannot be read ({shown(left_out)}): left out.")
     return Table(
         x=x,
         shape=shape,
         features=(),
-        row_names=tuple(names),
+        row_names=tuple(kept),
         **held,
         source=folder,
         sha256=whole.hexdigest(),
@@ -188,38 +195,55 @@ def _inside(folder: Path, name: str) -> bool:
 
 
 def _read(
-    folder: Path, names: list[str], size: tuple[int, int] | None, grey: bool | None, whole: Any
-) -> tuple[NDArray[np.float32], tuple[int, ...]]:
-    """Decode all, put channels first, and scale to [0, 1]."""
+    folder: Path, names: list[str], one: Callable[[int, Path], _Attempt], whole: Any
+) -> tuple[NDArray[np.float32], tuple[int, ...], list[str]]:
+    """Decode all, put channels first, and scale to [0, 1]; also return which could be read."""
     if find_spec("PIL") is None:
         raise DataError("reading images needs Pillow", "pip install pillow")
     from PIL import Image
 
-    images: list[Pixels] = []
+    images, kept = list[Pixels](), list[str]()
     files = [folder / name for name in names]
-    one = partial(_decode, size=size, grey=grey)
     with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
         warnings.simplefilter("error", Image.DecompressionBombWarning)  # in all threads
         try:
-            for pixels, digest in pool.map(one, range(len(files)), files):
+            for file, name, (pixels, digest) in zip(
+                files, names, pool.map(one, range(len(files)), files), strict=True
+            ):
+                if isinstance(pixels, DataError):
+                    fault = pixels
+                    continue
                 if not images:
                     check_memory(len(names), pixels.size)
                 elif pixels.shape[:2] != images[0].shape[:2]:
                     here, there = ("×".join(map(str, i.shape[:2])) for i in (pixels, images[0]))
-                    problem = f"the image is {here} pixels high and wide, {names[0]} is {there}"
+                    problem = f"the image is {here} pixels high and wide, {kept[0]} is {there}"
                     remedy = f"give one size for all, as in --size {there.replace('×', 'x')}"
-                    raise DataError(problem, remedy, file=files[len(images)])
-                whole.update(names[len(images)].encode() + b"\0" + digest)
+                    raise DataError(problem, remedy, file=file)
+                whole.update(name.encode() + b"\0" + digest)
                 images.append(pixels)
+                kept.append(name)
         finally:
             pool.shutdown(cancel_futures=True)
+    if not images:
+        raise fault
     channels = 1 if all(pixels.ndim == 2 for pixels in images) else 3
     height, width = images[0].shape[:2]
     x = np.empty((len(images), channels, height, width), np.float32)
     for row, pixels in enumerate(images):
         x[row] = pixels if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     x /= np.float32(255)
-    return x.reshape(len(images), -1), (channels, height, width)
+    return x.reshape(len(images), -1), (channels, height, width), kept
+
+
+def _attempt(row: int, file: Path, *, skip: bool, **options: Any) -> _Attempt:
+    """Decode an image; return why that fails where such images are left out."""
+    try:
+        return _decode(row, file, **options)
+    except DataError as error:
+        if not skip:
+            raise
+        return error, b""
 
 
 def _decode(

@@ -296,8 +296,9 @@ def read_table(
     featureless
         Accept a file without features; then x has no columns.
     skip_bad_rows
-        Leave out rows of a table that cannot be used, such as those with an empty cell, instead of
-        raising; :attr:`Table.notes` say how many and why.
+        Leave out rows of a table that cannot be used, such as those with an empty cell, and of
+        `files` those that are no images, instead of raising; :attr:`Table.notes` say how many and
+        why.
     reading
         What :attr:`Table.reading` was when a model was trained: the same features in the same
         order, the same image size and channels.

@@ -257,10 +257,11 @@ def read_features(
             problem = "the model reads columns, and the items are images"
             raise InputError(problem, _REMEDY, file=project.images)
         items, changed = _unchanged(project.images, items)
-        files = [item.path or item.name for item in items]
-        found = read_table(project.images, files=files, size=size, **options)
-        names = tuple(item.name for item in items)
-        return replace(found, row_names=names, notes=(*changed, *found.notes))
+        names = {item.path or item.name: item.name for item in items}
+        options |= {"files": [*names], "skip_bad_rows": True}
+        found = read_table(project.images, size=size, **options)
+        rows = tuple(names[file] for file in found.row_names or ())
+        return replace(found, row_names=rows, notes=(*changed, *found.notes))
     ask = Request(**options)
     if kinds != {"row"} and not (kinds == {"text"} and ask.texts):
         raise InputError("the items of the project are text", _TEXT, file=project.folder)

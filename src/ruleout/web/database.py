@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, Operationa
 from ruleout.labels.journal import ALIVE, PATIENCE, keep_a_journal
 from ruleout.web.entities import StoreError, UnavailableError
 
+LOST = "restore it from a backup, or make a project with `ruleout label init`"
 _REMEDY = "write sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITERS: dict[str, FairLock] = {}
 _CONNECTIONS = 20  # writers at a time
@@ -245,8 +246,7 @@ def upgrade(database: Database, connection: Connection) -> None:
         climb(connection)
         found = revision(connection)  # a newer ruleout may have been quicker
     if found is None:
-        problem = f"{database.name} is not a labelling project"
-        raise StoreError(problem, "make one with `ruleout label init`")
+        raise StoreError(f"{database.name} is not a labelling project", LOST)
     if found not in _steps():
         problem = f"{database.name} was made by a newer ruleout (revision {found[:20]})"
         raise StoreError(problem, "update ruleout")

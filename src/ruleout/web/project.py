@@ -213,7 +213,10 @@ def read_card(folder: Path) -> Card:
         content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
         _refuse(file, f"the file is larger than {_LARGEST:,} bytes")
-    found = parse_json(content, file=file)
+    try:
+        found = parse_json(content)
+    except InputError as error:
+        _refuse(file, error.problem)
     version = found.get("format") if isinstance(found, dict) else None
     if type(version) is not int or version < 1:
         _refuse(file, "this is not the file of a labelling project")

@@ -23,7 +23,7 @@ from ruleout.labels.errors import brief
 from ruleout.web import accounts, answer_log, schema
 from ruleout.web.accounts import Accounts, lock_user, moment, number_of
 from ruleout.web.answer_log import AnswerLog
-from ruleout.web.database import Database, make, one_by_one, upgrade
+from ruleout.web.database import LOST, Database, make, one_by_one, upgrade
 from ruleout.web.entities import (
     IMPORTED,
     MOST_HELD,
@@ -118,8 +118,7 @@ class Store(Accounts, AbstractContextManager["Store"]):
         """Open a project; older tables are brought up to date first."""
         with _opening(url) as database:
             if database.file and not database.file.is_file():
-                problem = f"there is no file {str(database.file)!r}"
-                raise StoreError(problem, "make a project with `ruleout label init`")
+                raise StoreError(f"there is no file {str(database.file)!r}", LOST)
             with database.writing() as db:
                 upgrade(database, db)
             database.keep_a_journal()
@@ -217,12 +216,15 @@ class Store(Accounts, AbstractContextManager["Store"]):
         *,
         which: int | None = None,
         voids: Iterable[int] = (),
+        seen: int | None = None,
         now: datetime | None = None,
     ) -> None:
         """Decide what an item is, or which answers about it to leave out; the last decision counts.
 
         With a class, answers that rule it out are left out. With neither, nothing is decided any
-        more. No row is ever changed: the decisions before stay in the database.
+        more. No row is ever changed: the decisions before stay in the database. Without a class,
+        what is left out is asked again, in a round of its own and also of who gave that answer.
+        Who says how many decisions about the item they have `seen` overrides no other.
         """
         out, at, number = sorted({key(one) for one in voids}), moment(now), key(item)
         row = {"by": by.id, "item": number, "which": which, "voids": tuple(out), "at": at}
@@ -232,13 +234,10 @@ class Store(Accounts, AbstractContextManager["Store"]):
             k = len(self._refreshed(db)[0].classes)
             if which is not None and key(which) not in range(k):
                 raise RefusedError(f"there is no class {brief(which)}", f"classes are 0 to {k - 1}")
-            about = select(answers.c.number).join(questions, answers.c.question == questions.c.id)
-            about = about.where(questions.c.item == number)
-            there = {*in_chunks(db, about, answers.c.number, out)}
-            if len(there) < len(out) or not db.execute(_ITEM, {"item": number}).first():
-                problem = "there is no such item, or no such answer about it"
-                raise RefusedError(problem, "reload the page", reason="unknown")
+            about = _decidable(db, number, out, seen)
             db.execute(insert(decisions).values(row))
+            if which is None and about.gold is None:
+                _ask_again(db, number, out)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -322,7 +321,10 @@ def _opening(url: str) -> Iterator[Database]:
         if not isinstance(error, UnavailableError):
             raise
         problem = f"cannot open {database.name} ({error.cause})"
-        raise StoreError(problem, "check the address and the server") from None
+        remedy = "check the address and the server"
+        if database.file:
+            remedy = "see that you may write it, or restore it from a backup"
+        raise StoreError(problem, remedy) from None
 
 
 def _write_items(db: Connection, settings: Settings, every: Sequence[Item]) -> None:
@@ -374,7 +376,8 @@ def grow_project(
             continue
         if (row.kind, row.sha256) != (one.kind, one.sha256):
             problem = f"item {brief(one.name)} is there already, with another content"
-            raise StoreError(problem, "give it a name of its own")
+            remedy = "bring the old one back, or give the new one a name of its own"
+            raise StoreError(problem, remedy)
         if one.gold is not None and row.gold not in (None, one.gold):
             problem = f"item {brief(one.name)} is known to be {brief(before.classes[row.gold])}"
             raise StoreError(problem, "leave it out, or decide what it is on the team page")
@@ -403,15 +406,40 @@ def grow_project(
     return Grown(items=len(fresh), known=len(given) - len(fresh), gold=named)
 
 
-def _write_rounds(db: Connection, more: int) -> None:
-    """Add rounds to every item, after those that it has had: a skip has a question and no slot."""
+def _write_rounds(db: Connection, more: int, *where: Any) -> None:
+    """Add rounds to items, after those that they have had: a skip has a question and no slot."""
     had = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
     end = func.max(had.c.round) + 1
     row = select(had.c.item, end, items.c.place, literal(True), literal(False))
-    row = row.join(items, items.c.id == had.c.item).group_by(had.c.item, items.c.place)
+    row = row.join(items, items.c.id == had.c.item).where(*where)
+    row = row.group_by(had.c.item, items.c.place)
     names = ("item", "round", "place", "needed", "test")
     for _ in range(more):
         db.execute(insert(slots).from_select(names, row))
+
+
+def _decidable(db: Connection, item: int, out: Sequence[int], seen: int | None) -> Row[Any]:
+    """Return an item, locked so that leads decide about it in turn, or raise."""
+    about = db.execute(_ITEM.with_for_update(key_share=True), {"item": item}).first()
+    said = select(answers.c.number).join(questions, answers.c.question == questions.c.id)
+    there = {*in_chunks(db, said.where(questions.c.item == item), answers.c.number, out)}
+    if about is None or len(there) < len(out):
+        problem = "there is no such item, or no such answer about it"
+        raise RefusedError(problem, "reload the page", reason="unknown")
+    made = select(func.count()).where(decisions.c.item == item)
+    if seen not in (None, db.execute(made).scalar_one()):
+        problem = f"a lead decided about {brief(about.name)} after this page was loaded"
+        remedy = "see how it stands now, and decide again if that is wrong"
+        raise RefusedError(problem, remedy, reason="conflict")
+    return about
+
+
+def _ask_again(db: Connection, item: int, out: Sequence[int]) -> None:
+    """Take answers out of their rounds, and add a round for each that the item needs."""
+    held = update(slots).where(slots.c.item == item, slots.c.answer.in_(out), slots.c.needed)
+    empty = dict.fromkeys(("question", "holder", "expires", "answer"))
+    left_out = db.execute(held.values(needed=False, **empty)).rowcount
+    _write_rounds(db, left_out, items.c.id == item)
 
 
 def _fresh(db: Connection, given: Sequence[Earlier]) -> list[Earlier]:

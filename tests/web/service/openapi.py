@@ -143,7 +143,7 @@ ROUTES = {
     ),
     ("POST", "/team/decide"): (
         PAGE,
-        {"item": TEXT, "class": TEXT, "void-1": TEXT, "back": TEXT, "csrf": TEXT},
+        {"item": TEXT, "seen": TEXT, "class": TEXT, "void-1": TEXT, "back": TEXT, "csrf": TEXT},
         {303},
     ),
     ("GET", "/team/status"): (Status, None, set()),

@@ -23,7 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/logout": {"data": {}},
     "/team/invite": {"data": {"name": "New", "role": "annotator"}},
     "/team/disable": {"data": {"name": "Ann", "disabled": "0"}},
-    "/team/decide": {"data": {"item": "1", "class": "a"}},
+    "/team/decide": {"data": {"item": "1", "seen": "0", "class": "a"}},
 }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
+from httpx import Response
+from web.service.client import Client
 from web.service.site import Site
 
 from ruleout.labels import LabelSets
@@ -55,15 +58,47 @@ def test_a_lead_decides_on_the_team_page(site: Site) -> None:
     assert f'<img src="/items/{item}"' in page
     assert 'name="void-1"' in page
     assert lea.get(f"/items/{item}").status_code == 200
-    told = lea.form("/team/decide", item=str(item), **{"class": "b"})
+    told = decided(lea, item, **{"class": "b"})
     assert (told.status_code, told.headers["location"]) == (303, "/team#clashes")
     page = lea.page("/team").text
     assert "answers contradict each other." in page
     assert "Take back" in page
     assert site.store.answer_log().decisions[0].by == "Lea"
-    assert lea.form("/team/decide", item=str(item), back="1").status_code == 303
-    assert lea.form("/team/decide", item=str(item), **{"void-1": "on"}).status_code == 303
+    assert decided(lea, item, back="1").status_code == 303
+    assert decided(lea, item, **{"void-1": "on"}).status_code == 303
     assert site.store.answer_log().decisions[-1].voids == (1,)
+
+
+def decided(client: Client, item: int, **fields: str) -> Response:
+    """Send the form about an item as the page has it, with what is filled in."""
+    forms = client.page("/team").text.split('action="/team/decide"')[1:]
+    own = next(form for form in forms if f'name="item" value="{item}"' in form)
+    hidden = re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', own.split("</form>")[0])
+    return client.form("/team/decide", **dict(hidden), **fields)
+
+
+def test_what_is_ticked_joins_what_was_left_out_before(site: Site) -> None:
+    site.store.bring([
+        Earlier(item="3.png", annotator=name, kind="which", which=which)
+        for which, name in enumerate(("Ann", "Bob", "Cem"))
+    ])  # fmt: skip
+    item, lea = _clash(site), site.login("Lea", "lead")
+    decided(lea, item, **{"void-1": "on"})
+    decided(lea, item, **{"void-2": "on"})
+    assert site.store.answer_log().decisions[-1].voids == (1, 2)
+    assert site.store.answer_log().contradictions() == ()
+
+
+def test_a_lead_is_told_what_another_decided_meanwhile(site: Site) -> None:
+    item, lea, mia = _clash(site), site.login("Lea", "lead"), site.login("Mia", "lead")
+    stale = {"item": str(item), "seen": "0"}
+    assert decided(lea, item, **{"class": "b"}).status_code == 303
+    told = mia.form("/team/decide", **stale, **{"class": "a"})
+    assert told.status_code == 409
+    assert "a lead decided about &#39;3.png&#39; after this page was loaded" in told.text
+    assert "it is b" in re.sub("<[^>]+>", "", told.text)
+    assert mia.form("/team/decide", **stale, back="1").status_code == 409
+    assert [one.by for one in site.store.answer_log().decisions] == ["Lea"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +116,7 @@ def test_what_cannot_be_decided_is_said_on_the_page(
     site: Site, fields: dict[str, str], sentence: str
 ) -> None:
     item, lea = _clash(site), site.login("Lea", "lead")
-    told = lea.form("/team/decide", **{"item": str(item), **fields})
+    told = lea.form("/team/decide", **{"item": str(item), "seen": "0", **fields})
     assert told.status_code in (404, 422)
     assert sentence in told.text
     assert site.store.answer_log().decisions == ()

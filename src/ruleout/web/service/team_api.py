@@ -61,18 +61,21 @@ class TeamApi:
         form, item = call.form, _number(call.form.get("item", ""))
         voids = [_number(name[5:]) for name in form if name.startswith("void-")]
         name, classes = form.get("class", ""), self._store.settings.classes
+        seen = _number(form.get("seen", ""))
         try:
             if "back" in form:
                 name, voids = "", []
             elif name and name not in classes:
                 raise RefusedError(
-                    f"there is no class {brief(name)}", suggest(name, classes, "check it")
+                    f"there is no class {brief(name)}",
+                    suggest(name, classes, "choose one of the list"),
                 )
             elif not name and not voids:
                 remedy = "name the class, or tick answers that are wrong"
                 raise RefusedError("nothing is decided", remedy)
             which = classes.index(name) if name else None
-            self._store.decide(item, call.person, which=which, voids=voids, now=self._now())
+            now = self._now()
+            self._store.decide(item, call.person, which=which, voids=voids, seen=seen, now=now)
         except RefusedError as error:
             return self._refused(call, error)
         _note(call, "decided about item", str(item))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from types import SimpleNamespace as View
@@ -63,6 +64,7 @@ def numbers(store: Store) -> View:
         candidates=log.candidates[asked],  # how many classes are left, tests left out
         contradictions=log.contradictions(MOST),
         decisions=tuple(answer_log.in_force(log.decisions)),
+        seen=Counter(one.number for one in log.decisions),  # how many there were about each item
         draws=uniformity(log, law) if settings.mode == "propose" else None,
     )
     _KEPT[store] = at, found
@@ -103,6 +105,8 @@ def team_view(store: Store, now: datetime | None = None) -> View:
         growth=_timeline(found.growth) if found.growth.times else None,
         clashes=[_clash(one, items[one.answers[0].item], len(classes)) for one in wrong],
         decided=found.decisions[::-1],
+        left_out={one.number: one.voids for one in found.decisions},
+        seen=found.seen,
         classes=classes,
         named=named,
         knowledge=_knowledge(found.candidates, len(classes)),
