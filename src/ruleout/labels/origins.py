@@ -726,16 +726,14 @@ class Evidence:
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Evidence:
         made = self.at_error
-        return Evidence(
-            self.sets[rows],
-            self.likelihood[rows],
-            lambda: Credit(*(part[rows] for part in self.unaided)),
-            self.gold,
-            None if made is None else lambda error: made(error)[rows],
-            np.broadcast_to(self.level, len(self))[rows],
-            self.errors,
-            None if self.truth is None else self.truth[rows],
-            self.corrected,
+        return replace(
+            self,
+            sets=self.sets[rows],
+            likelihood=self.likelihood[rows],
+            earns=lambda: Credit(*(part[rows] for part in self.unaided)),
+            at_error=None if made is None else lambda error: made(error)[rows],
+            level=np.broadcast_to(self.level, len(self))[rows],
+            truth=None if self.truth is None else self.truth[rows],
         )
 
     @cached_property
