@@ -323,14 +323,15 @@ def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
 class Entry(ABC):
     """What the registry says about a data set.
 
-    `files` are downloaded, `where` they lie; `rows` to train and to test have `features` numbers.
+    `files`, most often one, are downloaded, `where` they lie; `rows` to train and to test have
+    `features` numbers.
     """
 
     classes: tuple[ClassName, ...]
     source: str
-    files: tuple[DataFile, ...]
     rows: tuple[int, int]
     features: int
+    files = property(lambda self: (self.file,))
     where = property(lambda self: f"{self.files[0].folder}/")
 
     @abstractmethod
@@ -455,13 +456,12 @@ class CifarSet(Entry):
     `batches` are in order, the last of them to test; `inside` is their folder in the archive.
     """
 
-    archive: DataFile
+    file: DataFile
     batches: tuple[DataFile, ...]
     inside: str
     classes: tuple[ClassName, ...]
     source: str
 
-    files = property(lambda self: (self.archive,))
     features = property(lambda self: self.batches[0].shape[1] - 1)  # a record less its label
 
     rows = property(
@@ -473,7 +473,7 @@ class CifarSet(Entry):
             pairs = zip(files, self.batches, strict=True)
             batches = [read_batch(*pair, len(self.classes)) for pair in pairs]
         else:
-            batches = self.archive.obtain(root, self._read_archive)
+            batches = self.file.obtain(root, self._read_archive)
         side = round((self.features // 3) ** 0.5)
         return self._made(name, _split(batches[:-1]), (3, side, side), _split(batches[-1:]))
 
@@ -550,7 +550,6 @@ class TableSet(Entry):
     labelled: bool = True  # by the last column; else the rows of each class follow one another
     missing: int | None = None  # the one column in which ``?`` means a value that is not known
 
-    files = property(lambda self: (self.file,))
     rows = property(lambda self: (self.file.shape[0], 0))
     features = property(lambda self: self.file.shape[1] - self.first - self.labelled)
 
@@ -668,19 +667,18 @@ _LIMITS = Limits(members=20_000, member=1 << 20, total=1 << 27)
 class NewsSet(Entry):
     """An archive of documents in folders ``part/class/name``, as rows of tf-idf features."""
 
-    archive: DataFile
+    file: DataFile
     parts: dict[str, int]  # the number of documents in each
     dimensions: int
     classes: tuple[ClassName, ...]
     source: str
 
-    files = property(lambda self: (self.archive,))
     rows = property(lambda self: (sum(self.parts.values()), 0))  # the paper splits them at random
     features = property(lambda self: self.dimensions)
 
     def load(self, name: str, root: Path) -> Dataset:
         documents = self._documents(root)
-        x = cached_features(documents, self.dimensions, root / self.archive.folder)
+        x = cached_features(documents, self.dimensions, root / self.file.folder)
         y = np.array([self.classes.index(label) for label in documents.labels], np.int64)
         source = f"{self.source}; {len(x):,} documents of sha256 {documents.sha256[:12]}…."
         return replace(self._made(name, (x, y), x.shape[1:]), source=source)
@@ -689,7 +687,7 @@ class NewsSet(Entry):
         self._documents(root)  # without making their features, which takes a minute
 
     def _documents(self, root: Path) -> Documents:
-        return self.archive.obtain(root, lambda file: read_documents(file, self))
+        return self.file.obtain(root, lambda file: read_documents(file, self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -700,7 +698,6 @@ class BoardSet(Entry):
     many: int  # classes
     source: str
 
-    files = property(lambda self: (self.file,))
     rows = property(lambda self: (self.file.shape[0], 0))
     features = property(lambda self: self.file.shape[1])
     classes = property(lambda self: tuple(range(self.many)))
