@@ -169,12 +169,12 @@ class _Capped:
         return self._out.write(data)
 
 
-def check_sum(expected: str | None, *parts: bytes | bytearray | memoryview) -> None:
-    """Raise unless the parts, one after the other, have this sha256; None checks nothing."""
+def check_sum(expected: str, *parts: bytes | bytearray | memoryview) -> None:
+    """Raise unless the parts, one after the other, have this sha256, where one is known."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part)
-    if expected is not None and found.hexdigest() != expected:
+    if expected and found.hexdigest() != expected:
         wanted = f"instead of {expected[:12]}…"
         raise DataError(f"the content has sha256 {found.hexdigest()[:12]}… {wanted}")
 
@@ -395,11 +395,11 @@ class IdxSet(Entry):
         return values
 
 
-def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> NDArray[np.uint8]:
+def read_idx(file: Path, shape: tuple[int, ...], sha256: str = "") -> NDArray[np.uint8]:
     """Read an idx file of bytes whose sizes are known, packed with gzip or plain.
 
     A file is two zero bytes, a type, the number of dimensions, each size as a big-endian 32-bit
-    number, then the values. `sha256` is of the content, header included; None checks nothing.
+    number, then the values. `sha256` is of the content, header included.
     """
     with reporting(file), open(file, "rb") as stream:
         content = Content(stream)
@@ -571,7 +571,7 @@ def read_delimited(file: Path, entry: TableSet) -> Rows:
         y = _labels(rows, entry)
         x = _numbers(rows, entry)
         text = "".join(",".join(cells) + "\n" for _, cells in rows)
-        check_sum(entry.file.sha256 or None, text.encode())
+        check_sum(entry.file.sha256, text.encode())
     return x.astype(np.float32), y
 
 
@@ -722,8 +722,7 @@ class BoardSet(Entry):
                 raise DataError(f"the file has more than {self.file.most:,} bytes")
             ask = Request(candidates=BOARD, label="target", unlabelled=True)
             table = read_archive(file, ask, ".mat")  # while it is downloaded it has another name
-            if self.file.sha256:
-                check_sum(self.file.sha256, file.read_bytes())
+            check_sum(self.file.sha256, file.read_bytes())
             assert table.sets is not None  # asked for
             found = (*table.x.shape, len(table.sets.classes))
             if found != (wanted := (*self.file.shape, self.many)):
