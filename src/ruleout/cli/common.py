@@ -17,15 +17,21 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
+import numpy as np
 import typer
 
 from ruleout.cli import shared_options as options
+from ruleout.datasets import Finding, Findings, Table, read_batches
+from ruleout.datasets.data_checks import Inspection
+from ruleout.datasets.registry import board_file
+from ruleout.datasets.tables import BOARD, Scaling, row_hashes
+from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import DataError, counted
+from ruleout.labels.origins import LABELS
+from ruleout.labels.row_files import split
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Finding, Findings, Table
     from ruleout.estimator import RuleOutClassifier
-    from ruleout.labels import Evidence
     from ruleout.learning import Review
     from ruleout.web.project import Project
 
@@ -128,9 +134,7 @@ def tell(notes: Sequence[str]) -> None:
 
 def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
-    from ruleout.datasets.data_checks import Inspection
-    from ruleout.estimator.inputs import per_row
-    from ruleout.labels import Evidence, LabelSets
+    from ruleout.estimator.inputs import per_row  # late, as all that loads torch
 
     rows, said = table.raw or table, target if isinstance(target, Evidence) else None
     plain = said is None or table.sets is None  # in a table sets are as they were read
@@ -143,11 +147,7 @@ def assumed(target: Any, table: Table) -> Finding | None:
 
 def verdict(found: Findings, said: Evidence | None) -> Finding:
     """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
-    import numpy as np  # late, as torch: --help does without
-
-    from ruleout.datasets import Finding
     from ruleout.estimator.inputs import may_err
-    from ruleout.labels.origins import LABELS
 
     truth = None if said is None else said.truth
     known = np.flatnonzero([] if truth is None else truth >= 0)
@@ -182,9 +182,6 @@ def as_notes() -> Iterator[None]:
 
 
 def _tell_repeats(table: Table) -> None:
-    import numpy as np  # late, as torch: --help does without
-
-    from ruleout.datasets.tables import row_hashes
     from ruleout.training.validation import together
 
     alike = together(table.x)
@@ -199,8 +196,6 @@ def _tell_repeats(table: Table) -> None:
 
 def scaling(table: Table, asked: bool | None) -> bool:
     """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
-    from ruleout.datasets.tables import Scaling
-
     problem = Scaling.of(table.x).problem(table.features) if table.features else None
     if problem is not None:
         done = "raw ones lose, so leave out --no-scale"
@@ -226,8 +221,6 @@ def parse_classes(text: str | None) -> int | list[str] | None:
             raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
         return [line.strip() for line in lines if line.strip()]
     if "|" in text:
-        from ruleout.labels.row_files import split  # late: it loads NumPy
-
         return split(text)
     return [name.strip() for name in parse_names([text])]
 
@@ -446,8 +439,6 @@ class Source:
     def __post_init__(self) -> None:
         """Find a board by its name, and refuse options that belong to the other kind of data."""
         if not self.data.suffix and len(self.data.parts) == 1 and not self.data.exists():
-            from ruleout.datasets.registry import board_file
-
             object.__setattr__(self, "data", board_file(str(self.data)) or self.data)
         kind, wrong = "labelling projects", ["how"]
         if self.project:
@@ -500,8 +491,6 @@ class Source:
 
     def with_board(self) -> Source:
         """Return it with the candidates of a .mat file, where no option says where sets are."""
-        from ruleout.datasets.tables import BOARD
-
         return replace(self, candidates=BOARD) if self.is_board and not self.sets else self
 
     @property
@@ -558,8 +547,6 @@ class Source:
 
         `more` goes to ``read_batches``.
         """
-        from ruleout.datasets import read_batches  # late: numpy is enough for --help
-
         for table in read_batches(self.data, **(self.asked | more)):
             tell(table.notes)
             yield table
