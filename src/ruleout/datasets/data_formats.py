@@ -29,6 +29,8 @@ from typing import IO, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
@@ -797,8 +799,6 @@ def cached_features(documents: Documents, dimensions: int, folder: Path) -> NDAr
     rows = _kept(file, key, (len(documents.texts), dimensions))
     if rows is None:
         rows = make_features(documents.texts, dimensions)
-        from safetensors.numpy import save
-
         packed = save({"rows": rows}, metadata={"key": key, "sha256": _sum(rows)})
         with suppress(OSError), atomic_write(file) as out:
             out.write(packed)
@@ -810,8 +810,6 @@ def _kept(file: Path, key: str, shape: tuple[int, int]) -> NDArray[np.float32] |
     try:
         if file.stat().st_size > 4 * shape[0] * shape[1] + (1 << 16):
             return None
-        from safetensors import safe_open
-
         with safe_open(file, framework="numpy") as stored:
             about = stored.metadata() or {}
             rows: NDArray[Any] = stored.get_tensor("rows")
