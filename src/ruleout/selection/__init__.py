@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -537,15 +538,12 @@ def _foretold(logits: Tensor, costs: Tensor) -> Tensor:
     """
     logits = logits.double()
     nothing = foretold(torch.zeros_like(logits), costs)
-    best: Tensor | None = None
-    for power in range(-2, 9):
-        model = foretold(logits / 2.0**power, costs)
-        for share in _IGNORANT:
-            parts = (np.log1p(-share) + model, nothing + (np.log(share) if share else -np.inf))
-            now = torch.logaddexp(*parts)
-            best = now if best is None or now.mean() > best.mean() else best
-    assert best is not None
-    return best
+    models = (foretold(logits / 2.0**power, costs) for power in range(-2, 9))
+    tried = (
+        torch.logaddexp(np.log1p(-share) + model, nothing + (np.log(share) if share else -np.inf))
+        for model, share in product(models, _IGNORANT)
+    )
+    return max(tried, key=lambda one: float(one.mean()))
 
 
 def _honest(
