@@ -237,13 +237,6 @@ class Content:
 
 
 _NOTES = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # dates and owners
-_REFUSED = {
-    tarfile.LNKTYPE: "a hard link",
-    tarfile.SYMTYPE: "a link",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-    tarfile.FIFOTYPE: "a pipe",
-}
 
 
 class Limits(NamedTuple):
@@ -311,8 +304,7 @@ def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
         raise DataError(f"member {brief(name)} lies outside the archive")
     member.name = name.removeprefix("./")
     if not (member.isdir() or member.type in (*_NOTES, tarfile.REGTYPE, tarfile.AREGTYPE)):
-        kind = _REFUSED.get(member.type, "of an unknown kind")
-        raise DataError(f"member {brief(member.name)} is {kind}, not a file")
+        raise DataError(f"member {brief(member.name)} is neither a file nor a folder")
     if member.isreg() and not name:
         raise DataError("a member has no name")
     most = 0 if member.isdir() else most
