@@ -28,60 +28,42 @@ PACKED = gzip.compress(GOOD)
 BOMB = gzip.compress(GOOD + bytes(1 << 23), 1)
 WRONG_SUM = PACKED[:-8] + bytes(4) + PACKED[-4:]
 
+
+def starts(content: bytes) -> str:
+    """Return what is said of a content that has another header."""
+    return f"the content starts with {content[:16]!r}: this is not idx of 6 × 2 × 2 bytes"
+
+
+HEADERS = {
+    "one byte": b"\0",
+    "magic cut": GOOD[:3],
+    "sizes cut": GOOD[:13],
+    "nothing": b"",
+    "web page": b"<!DOCTYPE html>",
+    "zip": b"PK\3\4",
+    "pickle": b"\x80\4.",
+    "magic": header(*SHAPE, zeros=b"\0\1") + VALUES,
+    "gzip": gzip.compress(GOOD, mtime=0),
+    "floats": header(*SHAPE, kind=0x0D) + VALUES * 4,
+    "type zero": bytes(40),
+    "labels": header(6) + VALUES,
+    "rank 255": header(*SHAPE, rank=255) + VALUES,
+    "other sizes": header(6, 4, 1) + VALUES,
+    "lying sizes": header(*[2**32 - 1] * 3) + VALUES,
+    "size zero": header(0, 2, 2),
+}
+
 TABLE = [
+    *((f"{name}, packed", gzip.compress(one), starts(one)) for name, one in HEADERS.items()),
+    *((n, one, starts(one)) for n, one in HEADERS.items() if n not in ("nothing", "gzip")),
     ("empty", b"", "the file is empty"),
-    ("one byte", b"\0", "the header stops after 1 of 16 bytes"),
-    ("magic cut", GOOD[:3], "the header stops after 3 of 16 bytes"),
-    ("sizes cut", GOOD[:13], "the header stops after 13 of 16 bytes"),
-    ("header cut, packed", gzip.compress(GOOD[:10]), "the header stops after 10 of 16 bytes"),
-    ("nothing packed", gzip.compress(b""), "the header stops after 0 of 16 bytes"),
     ("values cut", GOOD[:-1], "the values stop after 23 of 24"),
     ("no values", GOOD[:16], "the values stop after 0 of 24"),
     ("values cut, packed", gzip.compress(GOOD[:-5]), "the values stop after 19 of 24"),
-    ("gzip start only", PACKED[:5], "the header stops after 0 of 16 bytes"),
+    ("gzip start only", PACKED[:5], starts(b"")),
     ("gzip checksum cut", PACKED[:-3], "the gzip data stop before their checksum"),
     ("gzip checksum wrong", WRONG_SUM, "the gzip data are damaged"),
     ("gzip nonsense", b"\x1f\x8b" + b"nonsense" * 9, "the gzip data are damaged"),
-    (
-        "web page",
-        b"<!DOCTYPE html>",
-        "the file starts with b'<!': it is neither gzip nor idx",
-    ),
-    ("zip", b"PK\3\4", "the file starts with b'PK': it is neither gzip nor idx"),
-    ("pickle", b"\x80\4.", "the file starts with b'\\x80\\x04': it is neither gzip nor idx"),
-    (
-        "magic",
-        gzip.compress(header(*SHAPE, zeros=b"\0\1") + VALUES),
-        "the content starts with 0x00010803: this is not idx",
-    ),
-    (
-        "packed twice",
-        gzip.compress(gzip.compress(GOOD, mtime=0)),
-        "the content starts with 0x1f8b0800: this is not idx",
-    ),
-    (
-        "floats",
-        header(*SHAPE, kind=0x0D) + VALUES * 4,
-        "the values are of type 0x0d instead of 0x08, bytes",
-    ),
-    ("type zero", bytes(40), "the values are of type 0x00 instead of 0x08, bytes"),
-    ("labels", header(6) + VALUES, "the header claims 1 dimension(s) instead of 3"),
-    (
-        "rank 255",
-        header(*SHAPE, rank=255) + VALUES,
-        "the header claims 255 dimension(s) instead of 3",
-    ),
-    (
-        "other sizes",
-        header(6, 4, 1) + VALUES,
-        "the header claims 6 × 4 × 1 values instead of 6 × 2 × 2",
-    ),
-    (
-        "lying sizes",
-        header(*[2**32 - 1] * 3) + VALUES,
-        "the header claims 4294967295 × 4294967295 × 4294967295 values instead of 6 × 2 × 2",
-    ),
-    ("size zero", header(0, 2, 2), "the header claims 0 × 2 × 2 values instead of 6 × 2 × 2"),
     ("a byte more", GOOD + b"\0", "bytes follow after the last value"),
     ("a byte more, packed", gzip.compress(GOOD + b"\0"), "bytes follow after the last value"),
     ("bomb", BOMB, "bytes follow after the last value"),

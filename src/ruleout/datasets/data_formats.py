@@ -185,15 +185,15 @@ class Content:
     """What a stream holds, unpacked if it starts as gzip or xz do: at most so many bytes."""
 
     def __init__(self, stream: IO[bytes], most: float = math.inf) -> None:
-        self.start = stream.read(2)
+        start = stream.read(2)
         stream.seek(0)
-        if not self.start:
+        if not start:
             raise DataError("the file is empty")
         self._stream, self._left = stream, most
         self._engine: Any = None
-        if self.start == b"\x1f\x8b":
+        if start == b"\x1f\x8b":
             self._name, self._engine = "gzip", zlib.decompressobj(31)
-        elif self.start == b"\xfd7":
+        elif start == b"\xfd7":
             packed = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
             self._name, self._engine = "xz", packed
 
@@ -397,10 +397,12 @@ def read_idx(file: Path, shape: tuple[int, ...], sha256: str = "") -> NDArray[np
     """
     with reporting(file), open(file, "rb") as stream:
         content = Content(stream)
-        if content.start not in (b"\x1f\x8b", b"\0\0", b"\0"):
-            raise DataError(f"the file starts with {content.start!r}: it is neither gzip nor idx")
-        header = _header(content, shape)
-        wanted = math.prod(shape)
+        known = bytes((0, 0, 8, len(shape))) + np.array(shape, ">u4").tobytes()
+        header, wanted = content.take(len(known)), math.prod(shape)
+        if header != known:
+            sizes = " × ".join(map(str, shape))
+            say = f"the content starts with {bytes(header)!r}"
+            raise DataError(f"{say}: this is not idx of {sizes} bytes")
         values = np.frombuffer(content.take(wanted), np.uint8)
         if len(values) < wanted:
             raise DataError(f"the values stop after {len(values):,} of {wanted:,}")
@@ -416,25 +418,6 @@ def check_labels(labels: NDArray[np.uint8], k: int, file: Path | None = None) ->
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(f"label {labels[row]} is not one of 0 to {k - 1}", file=file, row=row)
-
-
-def _header(content: Content, shape: tuple[int, ...]) -> bytearray:
-    wanted = 4 + 4 * len(shape)
-    header = content.take(wanted)
-    if len(header) >= 4:
-        if header[:2] != b"\0\0":
-            raise DataError(f"the content starts with 0x{header[:4].hex()}: this is not idx")
-        if header[2] != 0x08:
-            raise DataError(f"the values are of type 0x{header[2]:02x} instead of 0x08, bytes")
-        if header[3] != len(shape):
-            raise DataError(f"the header claims {header[3]} dimension(s) instead of {len(shape)}")
-    if len(header) < wanted:
-        raise DataError(f"the header stops after {len(header)} of {wanted} bytes")
-    sizes = np.frombuffer(header, ">u4", offset=4).tolist()
-    if sizes != list(shape):
-        claimed, known = (" × ".join(map(str, some)) for some in (sizes, shape))
-        raise DataError(f"the header claims {claimed} values instead of {known}")
-    return header
 
 
 _MEAN = (0.4914, 0.4822, 0.4465)  # of each channel over the training images, as in the paper
