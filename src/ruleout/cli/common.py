@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import numpy as np
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from ruleout.cli import shared_options as options
 from ruleout.datasets import Finding, Findings, Table, read_batches
@@ -253,8 +255,6 @@ def show_rows(
     framed: bool = False,
 ) -> None:
     """Print a table, some columns set right; without a frame, a file gets each row on one line."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     bare: Any = {"box": None, "header_style": "bold", "pad_edge": False}
@@ -305,8 +305,6 @@ def watching(
     a line. `line` writes what is printed where there is no terminal: for each stage of the whole,
     or for each quarter of a stage.
     """
-    from rich.console import Console
-
     console = Console(stderr=True)
 
     def say(text: str) -> None:
