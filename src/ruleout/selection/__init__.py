@@ -17,7 +17,8 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError, brief, nearest
+from ruleout.labels.classes import unknown_name
+from ruleout.labels.errors import InputError, brief
 from ruleout.labels.origins import Evidence, Interval
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
@@ -169,9 +170,7 @@ def criterion(name: str | Criterion, *, loss: str = "cce", **options: Any) -> Cr
     if name in _SHARES:
         return _SHARES[name]
     if name != "risk":
-        known = (*_SHARES, "risk")
-        say = f"the criteria are {', '.join(known)}"
-        raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
+        raise unknown_name("criterion", name, [*_SHARES, "risk"], "criteria")
     chosen = losses.get(loss, **options)
     if chosen.kind == "single":
         raise ValueError(f"loss {loss!r} reads single labels; name one that reads whole sets")
