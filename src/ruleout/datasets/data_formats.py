@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -357,10 +358,8 @@ class IdxSet(Entry):
     features = property(lambda self: math.prod(self.train_images.shape[1:]))
 
     def load(self, name: str, root: Path) -> Dataset:
-        def values(entry: DataFile) -> NDArray[np.uint8]:
-            return entry.obtain(root, lambda file: read_idx(file, entry))
-
-        y_train, y_test, *images = map(values, self.files)
+        values = (one.obtain(root, partial(read_idx, entry=one)) for one in self.files)
+        y_train, y_test, *images = values
         train, test = (np.divide(x.reshape(len(x), -1), 255, dtype=np.float32) for x in images)
         shape = (1, *self.train_images.shape[1:])
         known = (train, y_train.astype(np.int64)), shape, (test, y_test.astype(np.int64))
