@@ -29,7 +29,7 @@ from ruleout.datasets.registry import board_file
 from ruleout.datasets.tables import BOARD, Scaling, row_hashes
 from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import DataError, counted
-from ruleout.labels.origins import LABELS
+from ruleout.labels.origins import LABELS, may_err, says
 from ruleout.labels.row_files import split
 
 if TYPE_CHECKING:
@@ -149,8 +149,6 @@ def assumed(target: Any, table: Table) -> Finding | None:
 
 def verdict(found: Findings, said: Evidence | None) -> Finding:
     """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
-    from ruleout.estimator.inputs import may_err
-
     truth = None if said is None else said.truth
     known = np.flatnonzero([] if truth is None else truth >= 0)
     many, numbers = counted(len(known), "true label"), {"labels": len(known)}
@@ -560,8 +558,6 @@ class Source:
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
-        from ruleout.estimator.inputs import says
-
         table = next(self.batches(wide=None))
         weight = None if self.annotator or self.item else table.weight  # items have one for all
         heavy = () if weight is None else weight.nonzero()[0]

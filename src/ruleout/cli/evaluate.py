@@ -17,6 +17,7 @@ from ruleout.cli.common import UNKNOWN, Source, friendly, show_rows, tell, verdi
 from ruleout.datasets import Finding, Table
 from ruleout.datasets.data_checks import MISTAKES, Inspection
 from ruleout.labels.errors import counted
+from ruleout.labels.origins import may_err, says
 
 if TYPE_CHECKING:
     from ruleout.estimator import RuleOutClassifier
@@ -57,7 +58,7 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
-    from ruleout.estimator.inputs import may_err, positions, says
+    from ruleout.estimator.inputs import positions
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.training.validation import together
 

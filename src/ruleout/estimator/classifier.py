@@ -27,7 +27,7 @@ from ruleout.estimator import inputs
 from ruleout.estimator.auto import Auto
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, says
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
@@ -356,7 +356,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options["epochs"] = self._epochs(len(data.trial.sets))
         seed = _seed(self.random_state)
         said = data.trial.evidence
-        heard = int(inputs.says(said or data.trial.sets).sum())
+        heard = int(says(said or data.trial.sets).sum())
         choosing = self._choosing(heard, said is not None and said.truth is not None)
         auto, tell = None, progress or (_print_tenths() if self.verbose else None)
         if self._auto:

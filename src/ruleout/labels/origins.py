@@ -818,6 +818,23 @@ class Evidence:
         return Interval(found[0].estimate, min(low), max(high)) if fits else None
 
 
+def says(known: LabelSets | Evidence) -> NDArray[np.bool_]:
+    """Tell of each row whether anything is known about it, ``[n]``."""
+    found = known.sizes if isinstance(known, LabelSets) else np.ptp(known.costs, axis=1)
+    return np.asarray(found > 0)
+
+
+def may_err(said: Evidence | None) -> bool:
+    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible.
+
+    Or no class is less likely than another, whatever was ruled out: all answers are guesses.
+    """
+    if said is None:
+        return False
+    possible = np.isfinite(said.likelihood)
+    return bool((possible & (said.costs > 0)).any() or (possible.all() and said.sets.sizes.any()))
+
+
 _STEPS = 15  # from the lowest to the highest rate that gold questions allow
 _RATES = np.array([0.002, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.22, 0.28, 0.35])
 _FAR = 1e4  # a class that is this much less likely is impossible

@@ -19,7 +19,7 @@ from ruleout import losses
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import unknown_name
 from ruleout.labels.errors import InputError, brief
-from ruleout.labels.origins import Evidence, Interval
+from ruleout.labels.origins import Evidence, Interval, says
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
@@ -660,10 +660,10 @@ def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -
 def _counting(judge: Criterion, trial: Trial) -> NDArray[np.float64]:
     """Return how much each row counts: by what it says, or alike where it says something."""
     if trial.evidence is None or judge.graded is None:
-        return (trial.sets.sizes > 0).astype(float)
+        return says(trial.sets).astype(float)
     if judge.name == "accuracy":
         return np.asarray(trial.evidence.credit.weight.mean(1))
-    return np.asarray(np.ptp(trial.evidence.costs, axis=1) > 0, float)
+    return says(trial.evidence).astype(float)
 
 
 def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
