@@ -75,23 +75,23 @@ def test_a_wrong_download_leaves_nothing(cifar: TinyCifar, tmp_path: Path, serve
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    "change",
     [
-        (lambda data: data[:0], ": the file has 0 bytes instead of 26"),
-        (lambda data: data[:-1], ": the file has 25 bytes instead of 26"),
-        (lambda data: data + b"\0", ": the file has 27 bytes instead of 26"),
-        (lambda data: gzip.compress(data, 0), ": the file has 49 bytes instead of 26"),
+        lambda data: data[:0],
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: gzip.compress(data, 0),
+        lambda data: b"\x0b" + data[1:],
     ],
 )
 def test_a_hostile_batch_is_named(
-    cifar: TinyCifar, tmp_path: Path, change: Callable[[bytes], bytes], problem: str
+    cifar: TinyCifar, tmp_path: Path, change: Callable[[bytes], bytes]
 ) -> None:
     name = "data_batch_2.bin"
-    files = cifar.batches | {name: change(cifar.batches[name])}
-    folder = put(tmp_path, files)
+    folder = put(tmp_path, cifar.batches | {name: change(cifar.batches[name])})
     with pytest.raises(DataError) as caught:
         load("cifar10", tmp_path)
-    assert str(caught.value) == f"{folder / name}{problem}; delete it and load again"
+    assert str(caught.value).startswith(f"{folder / name}: the content has sha256 ")
 
 
 def test_another_content_is_refused(cifar: TinyCifar, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_sparse_file_of_gigabytes_is_not_read(cifar: TinyCifar, tmp_path: Path
     file = tmp_path / "a.bin"
     with open(file, "wb") as out:
         out.truncate(1 << 40)
-    with pytest.raises(DataError, match=r"1,099,511,627,776 bytes instead of 26"):
+    with pytest.raises(DataError, match="the content has sha256"):
         read_batch(file, cifar.entry.batches[0])
 
 
