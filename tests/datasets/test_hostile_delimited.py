@@ -125,7 +125,7 @@ TABLE = [
     (
         "zip bomb",
         packed(content=bytes(1 << 20)),
-        ": the zip archive unpacks to more than 2,000 bytes",
+        ": the file has more than 2,000 bytes",
     ),
 ]
 

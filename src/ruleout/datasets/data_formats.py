@@ -515,9 +515,10 @@ def read_delimited(file: Path, entry: TableSet) -> Rows:
 def _text(file: Path, most: int) -> str:
     with open(file, "rb") as stream:
         data = stream.read(most + 1)
+    data = _unzip(file, most) if data[:2] == b"PK" else data
     if len(data) > most:
         raise DataError(f"the file has more than {most:,} bytes")
-    return (_unzip(file, most) if data[:2] == b"PK" else data).decode("latin-1")
+    return data.decode("latin-1")
 
 
 def _unzip(file: Path, most: int) -> bytes:
@@ -530,14 +531,11 @@ def _unzip(file: Path, most: int) -> bytes:
             if found[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError("the zip archive is packed in an unusual way")
             with archive.open(found[0]) as member:
-                data = member.read(most + 1)
+                return member.read(most + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError("the zip archive is damaged or has a password") from None
-    if len(data) > most:
-        raise DataError(f"the zip archive unpacks to more than {most:,} bytes")
-    return data
 
 
 _LIMITS = Limits(members=20_000, member=1 << 20, total=1 << 27)
