@@ -383,7 +383,7 @@ def test_a_terminal_gets_a_bar(computing: Callable[..., None], monkeypatch: Any)
     screen = io.StringIO()
     computing(partial(failing, notes="../notes", fails={"exp": 1}))
     console = Console(file=screen, force_terminal=True, width=100)
-    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    monkeypatch.setattr("ruleout.cli.common.Console", lambda **_: console)
     specs = plan_of()[:3]
     _run(Path("a.sqlite"), specs, device="cpu", workers=1)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())

@@ -16,7 +16,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """A terminal that remembers what was written to it."""
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=80)
-    monkeypatch.setattr("rich.console.Console", lambda **_: console)
+    monkeypatch.setattr("ruleout.cli.common.Console", lambda **_: console)
     return text
 
 

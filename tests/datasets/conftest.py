@@ -95,8 +95,8 @@ def cifar(monkeypatch: pytest.MonkeyPatch) -> TinyCifar:
         batches[batch.name] = records.tobytes()
         sha256 = hashlib.sha256(records.tobytes()).hexdigest()
         entries.append(replace(batch, sha256=sha256, shape=(2, 13)))
-    archive = replace(real.archive, url="https://example.org/cifar-10-binary.tar.gz")
-    entry = replace(real, archive=archive, batches=tuple(entries))
+    archive = replace(real.file, url="https://example.org/cifar-10-binary.tar.gz")
+    entry = replace(real, file=archive, batches=tuple(entries))
     monkeypatch.setitem(REGISTRY, "cifar10", entry)
     inside = {f"{real.inside}/{name}": content for name, content in batches.items()}
     packed = gzip.compress(tar({f"{real.inside}/readme.html": b"<html>", **inside}))
@@ -134,7 +134,7 @@ def news(monkeypatch: pytest.MonkeyPatch) -> TinyNews:
     }
     entry = replace(
         real,
-        archive=replace(real.archive, url="https://example.org/20news-bydate.tar.gz"),
+        file=replace(real.file, url="https://example.org/20news-bydate.tar.gz"),
         parts={"early": 4, "late": 2},
         dimensions=2,
         classes=("cats", "dogs"),

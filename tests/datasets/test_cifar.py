@@ -75,25 +75,23 @@ def test_a_wrong_download_leaves_nothing(cifar: TinyCifar, tmp_path: Path, serve
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    "change",
     [
-        (lambda data: data[:0], ": the file has 0 bytes instead of 26"),
-        (lambda data: data[:-1], ": the file has 25 bytes instead of 26"),
-        (lambda data: data + b"\0", ": the file has 27 bytes instead of 26"),
-        (lambda data: gzip.compress(data, 0), ": the file has 49 bytes instead of 26"),
-        (lambda data: b"\x0b" + data[1:], ", row 0: label 11 is not one of 0 to 9"),
-        (lambda data: data[:13] + b"\xff" + data[14:], ", row 1: label 255 is not one of 0 to 9"),
+        lambda data: data[:0],
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: gzip.compress(data, 0),
+        lambda data: b"\x0b" + data[1:],
     ],
 )
 def test_a_hostile_batch_is_named(
-    cifar: TinyCifar, tmp_path: Path, change: Callable[[bytes], bytes], problem: str
+    cifar: TinyCifar, tmp_path: Path, change: Callable[[bytes], bytes]
 ) -> None:
     name = "data_batch_2.bin"
-    files = cifar.batches | {name: change(cifar.batches[name])}
-    folder = put(tmp_path, files)
+    folder = put(tmp_path, cifar.batches | {name: change(cifar.batches[name])})
     with pytest.raises(DataError) as caught:
         load("cifar10", tmp_path)
-    assert str(caught.value) == f"{folder / name}{problem}; delete it and load again"
+    assert str(caught.value).startswith(f"{folder / name}: the content has sha256 ")
 
 
 def test_another_content_is_refused(cifar: TinyCifar, tmp_path: Path) -> None:
@@ -111,13 +109,12 @@ def test_another_content_is_refused(cifar: TinyCifar, tmp_path: Path) -> None:
 def test_archives_without_their_batches_are_named(
     cifar: TinyCifar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that is missing, one of another size, one of another content."""
+    """A member that is missing, one of another content."""
     folder = put(tmp_path, {ARCHIVE: cifar.archive})
     inside, entry = cifar.entry.inside, cifar.entry
     last = entry.batches[-1]
     for batch, problem in {
         replace(last, name="more.bin"): f": the archive has no member {inside}/more.bin",
-        replace(last, shape=(1, 13)): f"/{inside}/{last.name}: the file has 26 bytes instead of 13",
         replace(last, sha256="ab" * 32): f"/{inside}/{last.name}: the content has sha256 "
         f"{last.sha256[:12]}… instead of abababababab…",
     }.items():
@@ -132,8 +129,8 @@ def test_a_sparse_file_of_gigabytes_is_not_read(cifar: TinyCifar, tmp_path: Path
     file = tmp_path / "a.bin"
     with open(file, "wb") as out:
         out.truncate(1 << 40)
-    with pytest.raises(DataError, match=r"1,099,511,627,776 bytes instead of 26"):
-        read_batch(file, cifar.entry.batches[0], 10)
+    with pytest.raises(DataError, match="the content has sha256"):
+        read_batch(file, cifar.entry.batches[0])
 
 
 def test_broken_bytes_never_give_another_error(cifar: TinyCifar, tmp_path: Path) -> None:

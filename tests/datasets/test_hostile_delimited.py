@@ -33,7 +33,6 @@ ENTRY = TableSet(
     first=1,
     missing=2,
 )
-PLAIN = replace(ENTRY, file=replace(ENTRY.file, sha256=""), missing=None)
 
 
 def packed(name: str = "pets.dat", content: bytes = GOOD, count: int = 1) -> bytes:
@@ -71,68 +70,51 @@ def zip_sum() -> bytes:
     return bytes(data)
 
 
-OTHER = changed(b"0.5", b"0.6")
-SUMS = hashlib.sha256(OTHER).hexdigest()[:12], ENTRY.file.sha256[:12]
 AGAIN = "; delete it and load again"
 
+#: What has other cells: no more is said than that, since the remedy is the same.
+CHANGED = {
+    "empty": b"",
+    "blank": b"\n \r\n",
+    "web page": b"<html>\n<p>",
+    "header only": b"@relation pets\n@data\n",
+    "row missing": GOOD[:20],
+    "row more": GOOD + b"d,1,1,dog\n",
+    "cut": GOOD[:-5],
+    "cell more": changed(b"-2", b"-2,7"),
+    "spaces": GOOD.replace(b",", b" "),
+    "not text": changed(b"-2", b"-\xb2"),
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "NUL": changed(b"-2", b"\0"),
+    "word": changed(b"-2", b"two"),
+    "hole": changed(b"-2", b""),
+    "missing elsewhere": changed(b"-2", b"?"),
+    "underscore": changed(b"3e1", b"3_0"),
+    "class": changed(b"dog", b"cow"),
+    "value": changed(b"0.5", b"0.6"),
+    "zip in zip": packed(content=b"PK\3\4"),
+}
+
+
+@pytest.mark.parametrize("content", CHANGED.values(), ids=CHANGED.keys())
+def test_other_cells_have_another_sum(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a.data"
+    file.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_delimited(file, ENTRY)
+    said = str(caught.value)
+    assert said.startswith(f"{file}: the content has sha256 ")
+    assert said.endswith(f"… instead of {ENTRY.file.sha256[:12]}…{AGAIN}")
+
+
+def test_commas_do_not_pass_for_spaces(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(GOOD)
+    with pytest.raises(DataError, match="separated by commas, not by spaces"):
+        read_delimited(tmp_path / "a", replace(ENTRY, comma=False))
+
+
 TABLE = [
-    ("empty", b"", ": the file has 0 rows instead of 3"),
-    ("blank", b"\n \r\n", ": the file has 0 rows instead of 3"),
-    ("web page", b"<html>\n<p>", ": the file has 2 rows instead of 3"),
-    ("header only", b"@relation pets\n@data\n", ": the file has 0 rows instead of 3"),
-    ("row missing", GOOD[:20], ": the file has 2 rows instead of 3"),
-    ("row more", GOOD + b"d,1,1,dog\n", ": the file has 4 rows instead of 3"),
     ("too long", GOOD + b" " * 2000, ": the file has more than 2,000 bytes"),
-    ("cut", GOOD[:-5], ", line 3: the row has 3 cells instead of 4"),
-    ("cell more", changed(b"-2", b"-2,7"), ", line 2: the row has 5 cells instead of 4"),
-    ("spaces", GOOD.replace(b",", b" "), ", line 1: the row has 1 cells instead of 4"),
-    (
-        "line after header",
-        b"@data\n\n" + changed(b"-2", b"x"),
-        ", line 4, column 1: 'x' is not a finite number",
-    ),
-    ("not text", changed(b"-2", b"-\xb2"), ", line 2: byte 0xb2 is not ASCII text"),
-    ("UTF-16", GOOD.decode().encode("utf-16"), ", line 1: byte 0xff is not ASCII text"),
-    ("NUL", changed(b"-2", b"\0"), ", line 2, column 1: '\\x00' is not a finite number"),
-    ("word", changed(b"-2", b"two"), ", line 2, column 1: 'two' is not a finite number"),
-    ("hole", changed(b"-2", b""), ", line 2, column 1: '' is not a finite number"),
-    (
-        "missing elsewhere",
-        changed(b"-2", b"?"),
-        ", line 2, column 1: '?' is not a finite number",
-    ),
-    ("NaN", changed(b"3e1", b"nan"), ", line 3, column 1: 'nan' is not a finite number"),
-    (
-        "infinity",
-        changed(b"4", b"-inf"),
-        ", line 3, column 2: '-inf' is not a finite number",
-    ),
-    (
-        "too large",
-        changed(b"4", b"1e39"),
-        ", line 3, column 2: '1e39' is not a finite number",
-    ),
-    (
-        "underscore",
-        changed(b"3e1", b"3_0"),
-        ", line 3, column 1: '3_0' is not a finite number",
-    ),
-    (
-        "long cell",
-        changed(b"4", b"4" * 999),
-        f", line 3, column 2: '{'4' * 59}… is not a finite number",
-    ),
-    (
-        "class",
-        changed(b"dog", b"cow"),
-        ", line 2, column 3: 'cow' is not one of the classes cat, dog",
-    ),
-    (
-        "no value known",
-        b"a,1,?,cat\nb,2,?,dog\nc,3,?,cat\n",
-        ", column 2: no row has a value",
-    ),
-    ("value", OTHER, f": the content has sha256 {SUMS[0]}… instead of {SUMS[1]}…"),
     ("zip start", b"PK\3\4", ": the zip archive is damaged or has a password"),
     ("zip cut", packed()[:-9], ": the zip archive is damaged or has a password"),
     ("zip sum", zip_sum(), ": the zip archive is damaged or has a password"),
@@ -143,9 +125,8 @@ TABLE = [
     (
         "zip bomb",
         packed(content=bytes(1 << 20)),
-        ": the zip archive unpacks to more than 2,000 bytes",
+        ": the file has more than 2,000 bytes",
     ),
-    ("zip in zip", packed(content=b"PK\3\4"), ": the file has 1 rows instead of 3"),
 ]
 
 
@@ -227,7 +208,6 @@ def test_hostile_tables_take_no_memory(tmp_path: Path, content: bytes) -> None:
 def test_broken_bytes_never_give_another_error(tmp_path: Path, good: bytes) -> None:
     """Cut a good file anywhere, or change a byte: it reads or it raises DataError."""
     file, rng, refused = tmp_path / "a", np.random.default_rng(0), 0
-    entry = replace(PLAIN, missing=2)
     for turn in range(1000):
         bad = bytearray(good)
         if turn % 2:
@@ -236,7 +216,7 @@ def test_broken_bytes_never_give_another_error(tmp_path: Path, good: bytes) -> N
             bad[rng.integers(len(bad))] ^= rng.integers(1, 256)
         file.write_bytes(bad)
         try:
-            assert read_delimited(file, entry)[0].shape == (3, 2)
+            assert read_delimited(file, ENTRY)[0].shape == (3, 2)
         except DataError:
             refused += 1
     assert refused >= 400

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 import ruleout as ro
 from ruleout.estimator import classifier as room
-from ruleout.estimator.inputs import may_err
+from ruleout.labels.origins import may_err
 from ruleout.theory import answer_outcomes
 from ruleout.training import Trial, fit_grid
 from ruleout.training.class_weights import class_shares

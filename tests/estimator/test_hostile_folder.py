@@ -105,9 +105,9 @@ def _fifo(path: Path) -> None:
 
 CARD, WEIGHTS = "{path}/card.json: ", "{path}/model.safetensors: "
 WRONG = CARD + "the card holds a wrong {name!r}; save the model again"
-LIES = WEIGHTS + "the header of the weights is wrong: "
 AGAIN = "; copy the whole folder again"
-NEEDS = "the model needs F32 [3] as '0.bias', and the file has "
+LIES = WEIGHTS + "the header of the weights is wrong" + AGAIN
+NEEDS = "as '0.bias' the model needs torch.float32 [3], and the file has "
 OTHERS = "; card.json and the weights belong to different models"
 
 TABLE: list[tuple[str, Callable[[Path], object], str]] = [
@@ -209,7 +209,7 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
         "other layers",
         _config(hidden=[10**9]),
         WEIGHTS
-        + "the model needs F32 [1000000000, 64] as '0.weight', and the file has F32 [3, 64]"
+        + "as '0.weight' the model needs torch.float32 [1000000000, 64], and the file has torch.float32 [3, 64]"
         + OTHERS,
     ),
     ("classes twice", _set(classes=[1] * 10), WRONG.replace("{name!r}", "'classes'")),
@@ -217,7 +217,9 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "fewer classes",
         _set(classes=[1, 2]),
-        WEIGHTS + "the model needs F32 [2, 3] as '2.weight', and the file has F32 [10, 3]" + OTHERS,
+        WEIGHTS
+        + "as '2.weight' the model needs torch.float32 [2, 3], and the file has torch.float32 [10, 3]"
+        + OTHERS,
     ),
     ("shape", _set(shape=[63]), WRONG.replace("{name!r}", "'shape'")),
     ("negative shape", _set(shape=[-64], features=-64), WRONG.replace("{name!r}", "'shape'")),
@@ -225,7 +227,7 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
         "more features",
         _set(shape=[65], features=65),
         WEIGHTS
-        + "the model needs F32 [3, 65] as '0.weight', and the file has F32 [3, 64]"
+        + "as '0.weight' the model needs torch.float32 [3, 65], and the file has torch.float32 [3, 64]"
         + OTHERS,
     ),
     ("feature names", _set(feature_names=["a"]), WRONG.replace("{name!r}", "'feature_names'")),
@@ -259,71 +261,73 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "one more model",
         lambda path: _card(path, lambda card: card["folds"].update(models=6)),
-        "{path}/folds.safetensors: the model needs F32 [3, 64] as '5.0.weight', and the file has nothing"
+        "{path}/folds.safetensors: as '5.0.weight' the model needs torch.float32 [3, 64], and the file has nothing"
         + OTHERS,
     ),
     (
         "no weights at all",
         lambda path: _weights(path, b""),
-        LIES + "it claims 0 bytes for itself" + AGAIN,
+        LIES,
     ),
     (
         "a huge header",
         lambda path: _weights(path, struct.pack("<Q", 2**62) + b"{}"),
-        LIES + "it claims 4,611,686,018,427,387,904 bytes for itself" + AGAIN,
+        LIES,
     ),
     (
         "a long header",
         lambda path: _weights(path, struct.pack("<Q", 2**21) + b" " * 2**21),
-        LIES + "it claims 2,097,152 bytes for itself" + AGAIN,
+        LIES,
     ),
     (
         "a header of noise",
         lambda path: _weights(path, struct.pack("<Q", 4) + b"\xff\xff\xff\xff"),
-        LIES + "it is not a table of tensors" + AGAIN,
+        LIES,
     ),
     (
         "a header that is a list",
         lambda path: _weights(path, struct.pack("<Q", 2) + b"[]"),
-        LIES + "it is not a table of tensors" + AGAIN,
+        LIES,
     ),
     (
         "a deep header",
         lambda path: _weights(path, struct.pack("<Q", 100_000) + b"[" * 100_000),
-        LIES + "it is not a table of tensors" + AGAIN,
+        LIES,
     ),
     (
         "no tensors",
         lambda path: _weights(path, struct.pack("<Q", 2) + b"{}"),
-        WEIGHTS + "the model needs F32 [3, 64] as '0.weight', and the file has nothing" + OTHERS,
+        WEIGHTS
+        + "as '0.weight' the model needs torch.float32 [3, 64], and the file has nothing"
+        + OTHERS,
     ),
     (
         "an unknown dtype",
         _tensor(dtype="F8"),
-        LIES + "tensor '0.bias' is of an unknown kind" + AGAIN,
+        LIES,
     ),
-    ("a wrong dtype", _tensor(dtype="I32"), WEIGHTS + NEEDS + "I32 [3]" + OTHERS),
-    ("a wrong shape", _tensor(shape=[3, 1]), WEIGHTS + NEEDS + "F32 [3, 1]" + OTHERS),
+    ("a wrong dtype", _tensor(dtype="I32"), WEIGHTS + NEEDS + "torch.int32 [3]" + OTHERS),
+    ("a wrong shape", _tensor(shape=[3, 1]), WEIGHTS + NEEDS + "torch.float32 [3, 1]" + OTHERS),
     (
         "a shape too large",
         _tensor(shape=[2**62]),
-        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
+        LIES,
     ),
     (
         "a negative shape",
         _tensor(shape=[-1, -3]),
-        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
+        LIES,
     ),
-    ("a shape of text", _tensor(shape=["3"]), LIES + "it is not a table of tensors" + AGAIN),
+    ("a shape of text", _tensor(shape=["3"]), LIES),
     (
         "offsets beyond",
         _tensor(data_offsets=[0, 2**62]),
-        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
+        LIES,
     ),
     (
         "offsets reversed",
         _tensor(data_offsets=[12, 0]),
-        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
+        LIES,
     ),
     (
         "a tensor more",
@@ -333,12 +337,12 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
                 extra={"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
             ),
         ),
-        WEIGHTS + "the file holds 'extra', which the model does not have" + OTHERS,
+        WEIGHTS + "as 'extra' the model needs nothing, and the file has torch.float32 [0]" + OTHERS,
     ),
     (
         "bytes at the end",
         lambda path: _weights(path, (path / "model.safetensors").read_bytes() + b"\0"),
-        LIES + "its tensors do not fill the file" + AGAIN,
+        LIES,
     ),
     ("NaN", _finite, WEIGHTS + "a weight is not a finite number; train the model again"),
 ]
@@ -359,7 +363,7 @@ def test_overlapping_tensors(model: Path) -> None:
         header["2.bias"]["data_offsets"] = [0, 40]
 
     _header(model, overlap)
-    with pytest.raises(InputError, match="does not lie where it should"):
+    with pytest.raises(InputError, match="the header of the weights is wrong"):
         load(model)
 
 

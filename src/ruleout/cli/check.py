@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, verdict
-
-if TYPE_CHECKING:
-    from ruleout.datasets import Findings, Table
+from ruleout.datasets import Findings, Table
+from ruleout.datasets.data_checks import Inspection
 
 _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
@@ -26,10 +26,6 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
 
     Exit code 0: the data can be used, even with warnings. 1: they cannot.
     """
-    from rich.console import Console
-
-    from ruleout.datasets.data_checks import Inspection
-
     source = source.need_sets()
     rows, seen = 0, None
     whole = {"wide": None} if source.known or source.annotator or source.item else {}
@@ -53,8 +49,6 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
 
 
 def _print(table: Table, rows: int, found: Findings) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table as Grid
 
     grid = Grid(title=escape(table.described(rows)), title_justify="left", show_lines=False)

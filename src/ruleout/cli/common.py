@@ -17,15 +17,23 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
+import numpy as np
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from ruleout.cli import shared_options as options
+from ruleout.datasets import Finding, Findings, Table, read_batches
+from ruleout.datasets.data_checks import Inspection
+from ruleout.datasets.registry import board_file
+from ruleout.datasets.tables import BOARD, Scaling, row_hashes
+from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import DataError, counted
+from ruleout.labels.origins import LABELS, may_err, says
+from ruleout.labels.row_files import split
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Finding, Findings, Table
     from ruleout.estimator import RuleOutClassifier
-    from ruleout.labels import Evidence
     from ruleout.learning import Review
     from ruleout.web.project import Project
 
@@ -128,9 +136,7 @@ def tell(notes: Sequence[str]) -> None:
 
 def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
-    from ruleout.datasets.data_checks import Inspection
-    from ruleout.estimator.inputs import per_row
-    from ruleout.labels import Evidence, LabelSets
+    from ruleout.estimator.inputs import per_row  # late, as all that loads torch
 
     rows, said = table.raw or table, target if isinstance(target, Evidence) else None
     plain = said is None or table.sets is None  # in a table sets are as they were read
@@ -143,12 +149,6 @@ def assumed(target: Any, table: Table) -> Finding | None:
 
 def verdict(found: Findings, said: Evidence | None) -> Finding:
     """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
-    import numpy as np  # late, as torch: --help does without
-
-    from ruleout.datasets import Finding
-    from ruleout.estimator.inputs import may_err
-    from ruleout.labels.origins import LABELS
-
     truth = None if said is None else said.truth
     known = np.flatnonzero([] if truth is None else truth >= 0)
     many, numbers = counted(len(known), "true label"), {"labels": len(known)}
@@ -182,9 +182,6 @@ def as_notes() -> Iterator[None]:
 
 
 def _tell_repeats(table: Table) -> None:
-    import numpy as np  # late, as torch: --help does without
-
-    from ruleout.datasets.tables import row_hashes
     from ruleout.training.validation import together
 
     alike = together(table.x)
@@ -199,8 +196,6 @@ def _tell_repeats(table: Table) -> None:
 
 def scaling(table: Table, asked: bool | None) -> bool:
     """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
-    from ruleout.datasets.tables import Scaling
-
     problem = Scaling.of(table.x).problem(table.features) if table.features else None
     if problem is not None:
         done = "raw ones lose, so leave out --no-scale"
@@ -226,8 +221,6 @@ def parse_classes(text: str | None) -> int | list[str] | None:
             raise ValueError(f"{text}: this is not UTF-8 text; give one class per line") from None
         return [line.strip() for line in lines if line.strip()]
     if "|" in text:
-        from ruleout.labels.row_files import split  # late: it loads NumPy
-
         return split(text)
     return [name.strip() for name in parse_names([text])]
 
@@ -260,8 +253,6 @@ def show_rows(
     framed: bool = False,
 ) -> None:
     """Print a table, some columns set right; without a frame, a file gets each row on one line."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     bare: Any = {"box": None, "header_style": "bold", "pad_edge": False}
@@ -312,8 +303,6 @@ def watching(
     a line. `line` writes what is printed where there is no terminal: for each stage of the whole,
     or for each quarter of a stage.
     """
-    from rich.console import Console
-
     console = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -446,8 +435,6 @@ class Source:
     def __post_init__(self) -> None:
         """Find a board by its name, and refuse options that belong to the other kind of data."""
         if not self.data.suffix and len(self.data.parts) == 1 and not self.data.exists():
-            from ruleout.datasets.registry import board_file
-
             object.__setattr__(self, "data", board_file(str(self.data)) or self.data)
         kind, wrong = "labelling projects", ["how"]
         if self.project:
@@ -500,8 +487,6 @@ class Source:
 
     def with_board(self) -> Source:
         """Return it with the candidates of a .mat file, where no option says where sets are."""
-        from ruleout.datasets.tables import BOARD
-
         return replace(self, candidates=BOARD) if self.is_board and not self.sets else self
 
     @property
@@ -558,8 +543,6 @@ class Source:
 
         `more` goes to ``read_batches``.
         """
-        from ruleout.datasets import read_batches  # late: numpy is enough for --help
-
         for table in read_batches(self.data, **(self.asked | more)):
             tell(table.notes)
             yield table
@@ -575,8 +558,6 @@ class Source:
 
     def training_table(self) -> Table:
         """Read a table to learn from; single classes, which true labels look like, get a note."""
-        from ruleout.estimator.inputs import says
-
         table = next(self.batches(wide=None))
         weight = None if self.annotator or self.item else table.weight  # items have one for all
         heavy = () if weight is None else weight.nonzero()[0]

@@ -10,16 +10,15 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from ruleout.cli import common
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, watching
+from ruleout.datasets import Table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ruleout.comparison import Comparison, Progress
-    from ruleout.datasets import Table
 
 _WIDE = ("family", "time")  # columns that a narrow terminal does without
 
@@ -74,8 +73,6 @@ def compare(
     told["scale"] = common.scaling(table, scale)
     told |= {"device": device, "precision": precision, "expect": common.expecting(device)}
     found = _run(table, _share(judge), told)
-    from rich.console import Console
-
     console = Console()
     show(console, found)
     facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from ruleout.cli.common import friendly
 from ruleout.cli.compare import overall, show
@@ -41,8 +42,6 @@ def demo(
     to draw the sets and to report.
     """
     started = time.perf_counter()
-    from rich.console import Console
-
     if figure is not None and find_spec("matplotlib") is None:
         typer.echo("--figure needs matplotlib: pip install 'ruleout[plot]'", err=True)
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import friendly, tell
+from ruleout.labels.errors import InputError
 
 
 @friendly()
@@ -17,7 +18,6 @@ def export(model: options.Model, onnx: Annotated[Path, "FILE", "The ONNX file to
     the extra "export".
     """
     from ruleout.estimator import load
-    from ruleout.labels.errors import InputError
 
     if onnx.suffix.lower() != ".onnx":
         raise InputError("the name of an ONNX file ends in .onnx", "name another", file=onnx)

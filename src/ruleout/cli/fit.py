@@ -20,10 +20,12 @@ from ruleout.cli.common import (
     scaling,
     watching,
 )
+from ruleout.datasets import Finding, Table
+from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import counted
+from ruleout.labels.origins import may_err, says
 
 if TYPE_CHECKING:
-    from ruleout.datasets import Finding, Table
     from ruleout.estimator.classifier import Judged
 
 
@@ -80,9 +82,7 @@ def fit(
         say = "auto chooses its own; leave out --grid, --learning-rate and --weight-decay"
         raise typer.BadParameter(say, param_hint="--approach")
     from ruleout.estimator import RuleOutClassifier
-    from ruleout.estimator.inputs import may_err
     from ruleout.estimator.model_folder import CARD, check_place
-    from ruleout.labels.origins import Evidence
     from ruleout.methods import approach as find_approach
 
     card = check_place(out) / CARD  # before hours of training
@@ -189,9 +189,6 @@ def _print(
 
 def _counts(target: Any) -> tuple[int, int]:
     """Return about how many rows nothing is known, and of how many the true class."""
-    from ruleout.estimator.inputs import says
-    from ruleout.labels import Evidence, LabelSets
-
     silent = int((~says(target)).sum()) if isinstance(target, LabelSets | Evidence) else 0
     truth = target.truth if isinstance(target, Evidence) else None
     return silent, 0 if truth is None else int((truth >= 0).sum())

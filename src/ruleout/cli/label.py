@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ import typer
 
 from ruleout.cli.common import as_notes, friendly, open_project, parse_names, show_rows, tell
 from ruleout.cli.shared_options import FeaturesFrom, declared
-from ruleout.labels.errors import counted
+from ruleout.labels.classes import shown
+from ruleout.labels.errors import InputError, counted
 
 if TYPE_CHECKING:
     from ruleout.learning.planning import Forecast, Planned
@@ -234,8 +236,6 @@ def _leader(name: str | None) -> str:
 
 
 def _print_made(made: Project, found: Found, folder: Path, lead: str, token: str) -> None:
-    from shlex import quote
-
     settings, tests = made.store.settings, sum(item.gold is not None for item in found.items)
     typer.echo(
         f"{counted(len(found.items), found.items[0].kind)}, {len(settings.classes):,} classes, "
@@ -427,8 +427,6 @@ def status(
 
     Exit code 1: the database is damaged, and a sentence says how.
     """
-    from ruleout.labels.errors import InputError
-
     with open_project(project) as opened:
         log = opened.store.answer_log()
         _print_totals(opened, log)
@@ -478,7 +476,6 @@ def _print_totals(opened: Project, log: AnswerLog) -> None:
 
 
 def _print_people(log: AnswerLog) -> None:
-    from ruleout.labels.classes import shown
     from ruleout.web.team.agreement import guessing
     from ruleout.web.team.annotators import annotators
 
@@ -519,8 +516,6 @@ def export(
         made, files = write_bundle(opened.store, out, how=how, form=form, unlabelled=unlabelled)
     found = made.known
     if wrong := found.contradictions:
-        from ruleout.labels.classes import shown
-
         names = shown(wrong, 5)
         tell([f"the answers about {len(wrong):,} item(s) leave no class, such as {names}"])
     typer.echo(repr(found.sets))

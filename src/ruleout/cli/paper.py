@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -195,8 +196,6 @@ def _run(path: str | Path, specs: Sequence[Spec], engine: str = "local", **how: 
 
 
 def _report(ledger: str, specs: list[Spec], out: Path) -> None:
-    from importlib.util import find_spec
-
     from ruleout.experiments import FORMATS, gather, paper_tables, write_report
     from ruleout.report import text
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import numpy as np
 import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, open_project, show_rows, tell, watching
+from ruleout.datasets import Table
+from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import counted
+from ruleout.labels.row_files import SUFFIXES, check_out
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning.training_data import Review
 
@@ -101,8 +105,6 @@ def resolve(
 
 def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, Any]:
     """Return what was said about the items of a project, and which of them trained the model."""
-    import numpy as np
-
     from ruleout.learning.training_data import contradiction_notes, read_lesson
     from ruleout.methods import approach as find_approach
 
@@ -126,8 +128,6 @@ def _said(clf: RuleOutClassifier, source: Source, items: Review) -> dict[str, An
 def _check_out(out: Path | None, data: Path) -> None:
     """Raise before any work if the answer could not be written."""
     if out is not None:
-        from ruleout.labels.row_files import SUFFIXES, check_out
-
         check_out(out, SUFFIXES, data)
 
 
@@ -166,11 +166,7 @@ def _columns(table: Table, columns: dict[str, Any], out: Path | None, named: str
 
 def _write(found: Iterator[pa.Table], out: Path) -> int:
     """Write tables below each other, whole or not at all; return how many rows they have."""
-    import json
-
     from pyarrow import csv, parquet
-
-    from ruleout.labels.atomic import atomic_write
 
     suffix, rows = out.suffix.lower(), 0
     with atomic_write(out.expanduser()) as stream, ExitStack() as opened:

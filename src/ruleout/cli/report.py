@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ruleout.cli.common import check_folder, friendly, parse_names
-from ruleout.labels.errors import counted
+from ruleout.labels.errors import counted, nearest
 
 
 @friendly()
@@ -32,7 +32,6 @@ def report(
     Nothing is computed. Of several ledgers each cell counts once.
     """
     from ruleout.experiments import FORMATS, gather, write_report
-    from ruleout.labels.errors import nearest
 
     wanted = parse_names(formats) if formats else list(FORMATS)
     for name in wanted:

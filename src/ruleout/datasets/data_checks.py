@@ -310,7 +310,6 @@ class Inspection:
             found += _constant(seen, n, features)
             names = [features[place] for place in seen.columns] if features else []
             found += _truth_among(x, unpack(packed, len(self.classes)), self.classes, names)
-            names = [features[place] for place in seen.columns] if features else []
             if names and (problem := Scaling.of(x).problem(names)):
                 message = f"{problem}: scale them, as fit and compare do unless told otherwise."
                 found.append(Finding("note", "column sizes", message))

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -29,6 +30,8 @@ from typing import IO, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.classes import ClassName
@@ -169,12 +172,12 @@ class _Capped:
         return self._out.write(data)
 
 
-def check_sum(expected: str | None, *parts: bytes | bytearray | memoryview) -> None:
-    """Raise unless the parts, one after the other, have this sha256; None checks nothing."""
+def check_sum(expected: str, *parts: bytes | bytearray | memoryview) -> None:
+    """Raise unless the parts, one after the other, have this sha256, where one is known."""
     found = hashlib.sha256()
     for part in parts:
         found.update(part)
-    if expected is not None and found.hexdigest() != expected:
+    if expected and found.hexdigest() != expected:
         wanted = f"instead of {expected[:12]}…"
         raise DataError(f"the content has sha256 {found.hexdigest()[:12]}… {wanted}")
 
@@ -183,15 +186,15 @@ class Content:
     """What a stream holds, unpacked if it starts as gzip or xz do: at most so many bytes."""
 
     def __init__(self, stream: IO[bytes], most: float = math.inf) -> None:
-        self.start = stream.read(2)
+        start = stream.read(2)
         stream.seek(0)
-        if not self.start:
+        if not start:
             raise DataError("the file is empty")
         self._stream, self._left = stream, most
         self._engine: Any = None
-        if self.start == b"\x1f\x8b":
+        if start == b"\x1f\x8b":
             self._name, self._engine = "gzip", zlib.decompressobj(31)
-        elif self.start == b"\xfd7":
+        elif start == b"\xfd7":
             packed = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
             self._name, self._engine = "xz", packed
 
@@ -234,14 +237,8 @@ class Content:
             raise DataError(f"bytes follow after the {self._name} data")
 
 
-_NOTES = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # dates and owners
-_REFUSED = {
-    tarfile.LNKTYPE: "a hard link",
-    tarfile.SYMTYPE: "a link",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-    tarfile.FIFOTYPE: "a pipe",
-}
+#: Files, and notes on their dates and owners.
+_KINDS = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.XHDTYPE, tarfile.XGLTYPE)
 
 
 class Limits(NamedTuple):
@@ -259,22 +256,16 @@ def read_tar(
 
     Links, devices, sparse files and long names have no place in data sets and are refused; so is
     an archive that stops before its end, which :mod:`tarfile` would not notice. Beyond the limits
-    nothing is unpacked.
+    nothing is unpacked. Whether all is there, who reads must look.
     """
     with reporting(file), open(file, "rb") as stream:
-        seen, members = set[str](), _members(Content(stream, limits.total), limits.member)
+        members = _members(Content(stream, limits.total), limits.member)
         for count, (member, data) in enumerate(members):
             if count == limits.members:
                 raise DataError(f"the archive has more than {limits.members:,} members")
-            if member.type in _NOTES:
-                if b" path=" in data or b" size=" in data:
-                    raise DataError("the archive has a name or size too long for its form")
-                continue
-            if member.name in seen:
-                raise DataError(f"the archive has two members {brief(member.name)}")
-            seen.add(member.name)
-            if member.isreg() and wanted(member.name):
-                yield member.name, data
+            name = member.name.removeprefix("./")
+            if member.isreg() and wanted(name):
+                yield name, data
 
 
 def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
@@ -293,7 +284,13 @@ def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, byt
         except tarfile.HeaderError:
             raise DataError(problem) from None
         problem = "a header is damaged"
-        where = f"member {brief(_checked(member, most).name)}"
+        where, parts = f"member {brief(member.name)}", member.name.split("/")
+        inside = parts[0] and ".." not in parts and "\\" not in member.name
+        if not inside or not (member.isdir() or member.type in _KINDS):
+            raise DataError(f"{where} is not a file or folder inside the archive")
+        if not 0 <= member.size <= most:
+            sizes = f"{member.size:,} instead of at most {most:,}"
+            raise DataError(f"{where} has a size of {sizes}")
         data = take(member.size, where)
         take(-member.size % tarfile.BLOCKSIZE, where)
         yield member, data
@@ -302,35 +299,18 @@ def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, byt
     content.finish()
 
 
-def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
-    """Return a member that may be read: a file, a folder or notes, inside the archive."""
-    name = member.name
-    if name.startswith("/") or ".." in name.split("/") or "\\" in name:
-        raise DataError(f"member {brief(name)} lies outside the archive")
-    member.name = name.removeprefix("./")
-    if not (member.isdir() or member.type in (*_NOTES, tarfile.REGTYPE, tarfile.AREGTYPE)):
-        kind = _REFUSED.get(member.type, "of an unknown kind")
-        raise DataError(f"member {brief(member.name)} is {kind}, not a file")
-    if member.isreg() and not name:
-        raise DataError("a member has no name")
-    most = 0 if member.isdir() else most
-    if not 0 <= member.size <= most:
-        wanted = f"instead of at most {most:,}"
-        raise DataError(f"member {brief(member.name)} has a size of {member.size:,} {wanted}")
-    return member
-
-
 class Entry(ABC):
     """What the registry says about a data set.
 
-    `files` are downloaded, `where` they lie; `rows` to train and to test have `features` numbers.
+    `files`, most often one, are downloaded, `where` they lie; `rows` to train and to test have
+    `features` numbers.
     """
 
     classes: tuple[ClassName, ...]
     source: str
-    files: tuple[DataFile, ...]
     rows: tuple[int, int]
     features: int
+    files = property(lambda self: (self.file,))
     where = property(lambda self: f"{self.files[0].folder}/")
 
     @abstractmethod
@@ -378,68 +358,26 @@ class IdxSet(Entry):
     features = property(lambda self: math.prod(self.train_images.shape[1:]))
 
     def load(self, name: str, root: Path) -> Dataset:
-        def values(entry: DataFile) -> NDArray[np.uint8]:
-            return entry.obtain(root, lambda file: self._read(file, entry))
-
-        y_train, y_test, *images = map(values, self.files)
+        values = (one.obtain(root, partial(read_idx, entry=one)) for one in self.files)
+        y_train, y_test, *images = values
         train, test = (np.divide(x.reshape(len(x), -1), 255, dtype=np.float32) for x in images)
         shape = (1, *self.train_images.shape[1:])
         known = (train, y_train.astype(np.int64)), shape, (test, y_test.astype(np.int64))
         return self._made(name, *known)
 
-    def _read(self, file: Path, entry: DataFile) -> NDArray[np.uint8]:
-        values = read_idx(file, entry.shape, entry.sha256)
-        if values.ndim == 1:
-            check_labels(values, len(self.classes), file)
-        return values
 
+def read_idx(file: Path, entry: DataFile) -> NDArray[np.uint8]:
+    """Read an idx file of bytes, packed or plain: what its checksum says is all there is to know.
 
-def read_idx(file: Path, shape: tuple[int, ...], sha256: str | None = None) -> NDArray[np.uint8]:
-    """Read an idx file of bytes whose sizes are known, packed with gzip or plain.
-
-    A file is two zero bytes, a type, the number of dimensions, each size as a big-endian 32-bit
-    number, then the values. `sha256` is of the content, header included; None checks nothing.
+    The values come after four bytes that say what they are, and four for each size.
     """
+    start, size = 4 + 4 * len(entry.shape), math.prod(entry.shape)
     with reporting(file), open(file, "rb") as stream:
         content = Content(stream)
-        if content.start not in (b"\x1f\x8b", b"\0\0", b"\0"):
-            raise DataError(f"the file starts with {content.start!r}: it is neither gzip nor idx")
-        header = _header(content, shape)
-        wanted = math.prod(shape)
-        values = np.frombuffer(content.take(wanted), np.uint8)
-        if len(values) < wanted:
-            raise DataError(f"the values stop after {len(values):,} of {wanted:,}")
-        if content.some(1):
-            raise DataError("bytes follow after the last value")
+        data = content.take(start + size + 1)  # one more than there may be
+        check_sum(entry.sha256, data)
         content.finish()
-        check_sum(sha256, header, values.data)
-        return values.reshape(shape)
-
-
-def check_labels(labels: NDArray[np.uint8], k: int, file: Path | None = None) -> None:
-    wrong = labels >= k
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"label {labels[row]} is not one of 0 to {k - 1}", file=file, row=row)
-
-
-def _header(content: Content, shape: tuple[int, ...]) -> bytearray:
-    wanted = 4 + 4 * len(shape)
-    header = content.take(wanted)
-    if len(header) >= 4:
-        if header[:2] != b"\0\0":
-            raise DataError(f"the content starts with 0x{header[:4].hex()}: this is not idx")
-        if header[2] != 0x08:
-            raise DataError(f"the values are of type 0x{header[2]:02x} instead of 0x08, bytes")
-        if header[3] != len(shape):
-            raise DataError(f"the header claims {header[3]} dimension(s) instead of {len(shape)}")
-    if len(header) < wanted:
-        raise DataError(f"the header stops after {len(header)} of {wanted} bytes")
-    sizes = np.frombuffer(header, ">u4", offset=4).tolist()
-    if sizes != list(shape):
-        claimed, known = (" × ".join(map(str, some)) for some in (sizes, shape))
-        raise DataError(f"the header claims {claimed} values instead of {known}")
-    return header
+    return np.frombuffer(data, np.uint8, offset=start).reshape(entry.shape)
 
 
 _MEAN = (0.4914, 0.4822, 0.4465)  # of each channel over the training images, as in the paper
@@ -455,13 +393,12 @@ class CifarSet(Entry):
     `batches` are in order, the last of them to test; `inside` is their folder in the archive.
     """
 
-    archive: DataFile
+    file: DataFile
     batches: tuple[DataFile, ...]
     inside: str
     classes: tuple[ClassName, ...]
     source: str
 
-    files = property(lambda self: (self.archive,))
     features = property(lambda self: self.batches[0].shape[1] - 1)  # a record less its label
 
     rows = property(
@@ -471,9 +408,9 @@ class CifarSet(Entry):
     def load(self, name: str, root: Path) -> Dataset:
         if files := self._unpacked(root):
             pairs = zip(files, self.batches, strict=True)
-            batches = [read_batch(*pair, len(self.classes)) for pair in pairs]
+            batches = [read_batch(*pair) for pair in pairs]
         else:
-            batches = self.archive.obtain(root, self._read_archive)
+            batches = self.file.obtain(root, self._read_archive)
         side = round((self.features // 3) ** 0.5)
         return self._made(name, _split(batches[:-1]), (3, side, side), _split(batches[-1:]))
 
@@ -494,31 +431,22 @@ class CifarSet(Entry):
         with reporting(file):
             for name, data in read_tar(file, limits, wanted.__contains__):
                 with reporting(file / name):
-                    found[name] = _records(data, wanted[name], len(self.classes))
+                    found[name] = _records(data, wanted[name])
             for name in wanted:
                 if name not in found:
                     raise DataError(f"the archive has no member {name}")
         return [found[name] for name in wanted]
 
 
-def read_batch(file: Path, entry: DataFile, k: int) -> Records:
-    """Read one file of records, ``[n, 1 + values]``, and no byte more than they take."""
-    expected = entry.shape[0] * entry.shape[1]
+def read_batch(file: Path, entry: DataFile) -> Records:
+    """Read one file of records, ``[n, 1 + values]``, and hardly a byte more than they take."""
     with reporting(file), open(file, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size != expected:
-            raise DataError(f"the file has {size:,} bytes instead of {expected:,}")
-        return _records(stream.read(expected), entry, k)
+        return _records(stream.read(math.prod(entry.shape) + 1), entry)
 
 
-def _records(data: bytes, entry: DataFile, k: int) -> Records:
-    expected = entry.shape[0] * entry.shape[1]
-    if len(data) != expected:
-        raise DataError(f"the file has {len(data):,} bytes instead of {expected:,}")
-    records = np.frombuffer(data, np.uint8).reshape(entry.shape)
-    check_labels(records[:, 0], k)
+def _records(data: bytes, entry: DataFile) -> Records:
     check_sum(entry.sha256, data)
-    return records
+    return np.frombuffer(data, np.uint8).reshape(entry.shape)
 
 
 def _split(batches: list[Records]) -> Rows:
@@ -535,9 +463,6 @@ def _split(batches: list[Records]) -> Rows:
     return x.reshape(count, values), labels.astype(np.int64)
 
 
-_LARGEST = float(np.finfo(np.float32).max)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableSet(Entry):
     """One text table whose rows all belong together, as the UCI and KEEL repositories keep them."""
@@ -550,7 +475,6 @@ class TableSet(Entry):
     labelled: bool = True  # by the last column; else the rows of each class follow one another
     missing: int | None = None  # the one column in which ``?`` means a value that is not known
 
-    files = property(lambda self: (self.file,))
     rows = property(lambda self: (self.file.shape[0], 0))
     features = property(lambda self: self.file.shape[1] - self.first - self.labelled)
 
@@ -559,35 +483,42 @@ class TableSet(Entry):
         return self._made(name, (x, y), x.shape[1:])
 
 
-_Row: TypeAlias = tuple[int, list[str]]  # its line, counted from 1 as editors do, and its cells
-
-
 def read_delimited(file: Path, entry: TableSet) -> Rows:
     """Read features and labels from a text table, or from a zip archive with one in it.
 
-    Blank lines and KEEL's header, whose lines start with ``@``, are left out.
+    Blank lines and KEEL's header, whose lines start with ``@``, are left out. The cells are those
+    of the checksum, so nothing else can be wrong with them. Where one is missing, it gets the mean
+    of the known values.
     """
     with reporting(file):
-        rows = _rows(_text(file, entry.file.most), entry)
-        y = _labels(rows, entry)
-        x = _numbers(rows, entry)
-        text = "".join(",".join(cells) + "\n" for _, cells in rows)
-        check_sum(entry.file.sha256 or None, text.encode())
-    return x.astype(np.float32), y
+        lines = map(str.strip, _text(file, entry.file.most).splitlines())
+        mark = "," if entry.comma else None
+        split = (line.split(mark) for line in lines if line and not line.startswith("@"))
+        rows = [[cell.strip() for cell in cells] for cells in split]
+        check_sum(entry.file.sha256, "".join(",".join(cells) + "\n" for cells in rows).encode())
+        if {*map(len, rows)} != {entry.file.shape[1]}:
+            raise DataError("its cells are separated by commas, not by spaces")
+    end = entry.first + entry.features
+    x = np.array([["nan" if one == "?" else one for one in row[entry.first : end]] for row in rows])
+    x = x.astype(np.float64)
+    if entry.missing is not None:
+        known = x[:, entry.missing - entry.first]
+        missing = np.isnan(known)
+        known[missing] = known[~missing].mean()
+    names = list(map(str, entry.classes))
+    y = np.repeat(np.arange(len(names)), len(rows) // len(names))
+    if entry.labelled:
+        y = np.array([names.index(row[-1]) for row in rows])
+    return x.astype(np.float32), y.astype(np.int64)
 
 
 def _text(file: Path, most: int) -> str:
     with open(file, "rb") as stream:
         data = stream.read(most + 1)
+    data = _unzip(file, most) if data[:2] == b"PK" else data
     if len(data) > most:
         raise DataError(f"the file has more than {most:,} bytes")
-    if data[:2] == b"PK":
-        data = _unzip(file, most)
-    try:
-        return data.decode("ascii")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError(f"byte 0x{data[error.start]:02x} is not ASCII text", line=line) from None
+    return data.decode("latin-1")
 
 
 def _unzip(file: Path, most: int) -> bytes:
@@ -600,65 +531,11 @@ def _unzip(file: Path, most: int) -> bytes:
             if found[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError("the zip archive is packed in an unusual way")
             with archive.open(found[0]) as member:
-                data = member.read(most + 1)
+                return member.read(most + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError("the zip archive is damaged or has a password") from None
-    if len(data) > most:
-        raise DataError(f"the zip archive unpacks to more than {most:,} bytes")
-    return data
-
-
-def _rows(text: str, entry: TableSet) -> list[_Row]:
-    wanted, columns = entry.file.shape
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    lines = [(number, line) for number, line in lines if line and not line.startswith("@")]
-    if len(lines) != wanted:
-        raise DataError(f"the file has {len(lines):,} rows instead of {wanted:,}")
-    rows: list[_Row] = []
-    for number, line in lines:
-        cells = line.split("," if entry.comma else None)
-        if len(cells) != columns:
-            problem = f"the row has {len(cells)} cells instead of {columns}"
-            raise DataError(problem, row=len(rows), line=number)
-        rows.append((number, [cell.strip() for cell in cells]))
-    return rows
-
-
-def _labels(rows: list[_Row], entry: TableSet) -> NDArray[np.int64]:
-    if not entry.labelled:
-        return np.repeat(np.arange(len(entry.classes)), len(rows) // len(entry.classes))
-    place = {str(name): number for number, name in enumerate(entry.classes)}
-    for row, (line, cells) in enumerate(rows):
-        if cells[-1] not in place:
-            problem = f"{brief(cells[-1])} is not one of the classes {', '.join(place)}"
-            raise DataError(problem, row=row, line=line, column=len(cells) - 1)
-    return np.array([place[cells[-1]] for _, cells in rows], np.int64)
-
-
-def _numbers(rows: list[_Row], entry: TableSet) -> NDArray[np.float64]:
-    """Return the features, with the mean of the known values where one is missing."""
-    x = np.empty((len(rows), entry.features))
-    for row, (line, cells) in enumerate(rows):
-        for column in range(entry.first, entry.first + entry.features):
-            cell = cells[column]
-            try:
-                unknown = column == entry.missing and cell == "?"
-                value = np.nan if unknown else float(cell)
-                if not unknown and (not abs(value) <= _LARGEST or "_" in cell):
-                    raise ValueError  # Python reads 1_0 as 10
-            except ValueError:
-                problem = f"{brief(cell)} is not a finite number"
-                raise DataError(problem, row=row, line=line, column=column) from None
-            x[row, column - entry.first] = value
-    if entry.missing is not None:
-        known = x[:, entry.missing - entry.first]
-        missing = np.isnan(known)
-        if missing.all():
-            raise DataError("no row has a value", column=entry.missing)
-        known[missing] = known[~missing].mean()
-    return x
 
 
 _LIMITS = Limits(members=20_000, member=1 << 20, total=1 << 27)
@@ -668,19 +545,18 @@ _LIMITS = Limits(members=20_000, member=1 << 20, total=1 << 27)
 class NewsSet(Entry):
     """An archive of documents in folders ``part/class/name``, as rows of tf-idf features."""
 
-    archive: DataFile
+    file: DataFile
     parts: dict[str, int]  # the number of documents in each
     dimensions: int
     classes: tuple[ClassName, ...]
     source: str
 
-    files = property(lambda self: (self.archive,))
     rows = property(lambda self: (sum(self.parts.values()), 0))  # the paper splits them at random
     features = property(lambda self: self.dimensions)
 
     def load(self, name: str, root: Path) -> Dataset:
         documents = self._documents(root)
-        x = cached_features(documents, self.dimensions, root / self.archive.folder)
+        x = cached_features(documents, self.dimensions, root / self.file.folder)
         y = np.array([self.classes.index(label) for label in documents.labels], np.int64)
         source = f"{self.source}; {len(x):,} documents of sha256 {documents.sha256[:12]}…."
         return replace(self._made(name, (x, y), x.shape[1:]), source=source)
@@ -689,7 +565,7 @@ class NewsSet(Entry):
         self._documents(root)  # without making their features, which takes a minute
 
     def _documents(self, root: Path) -> Documents:
-        return self.archive.obtain(root, lambda file: read_documents(file, self))
+        return self.file.obtain(root, lambda file: read_documents(file, self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -700,7 +576,6 @@ class BoardSet(Entry):
     many: int  # classes
     source: str
 
-    files = property(lambda self: (self.file,))
     rows = property(lambda self: (self.file.shape[0], 0))
     features = property(lambda self: self.file.shape[1])
     classes = property(lambda self: tuple(range(self.many)))
@@ -725,8 +600,7 @@ class BoardSet(Entry):
                 raise DataError(f"the file has more than {self.file.most:,} bytes")
             ask = Request(candidates=BOARD, label="target", unlabelled=True)
             table = read_archive(file, ask, ".mat")  # while it is downloaded it has another name
-            if self.file.sha256:
-                check_sum(self.file.sha256, file.read_bytes())
+            check_sum(self.file.sha256, file.read_bytes())
             assert table.sets is not None  # asked for
             found = (*table.x.shape, len(table.sets.classes))
             if found != (wanted := (*self.file.shape, self.many)):
@@ -801,8 +675,6 @@ def cached_features(documents: Documents, dimensions: int, folder: Path) -> NDAr
     rows = _kept(file, key, (len(documents.texts), dimensions))
     if rows is None:
         rows = make_features(documents.texts, dimensions)
-        from safetensors.numpy import save
-
         packed = save({"rows": rows}, metadata={"key": key, "sha256": _sum(rows)})
         with suppress(OSError), atomic_write(file) as out:
             out.write(packed)
@@ -814,8 +686,6 @@ def _kept(file: Path, key: str, shape: tuple[int, int]) -> NDArray[np.float32] |
     try:
         if file.stat().st_size > 4 * shape[0] * shape[1] + (1 << 16):
             return None
-        from safetensors import safe_open
-
         with safe_open(file, framework="numpy") as stored:
             about = stored.metadata() or {}
             rows: NDArray[Any] = stored.get_tensor("rows")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ruleout.datasets import inspect
-from ruleout.estimator.inputs import may_err
+from ruleout.labels.origins import may_err
 from ruleout.selection import DivergedError
 from ruleout.selection.origin_search import FoundOrigin
 from ruleout.training import Trial, configurations

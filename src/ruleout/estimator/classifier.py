@@ -27,7 +27,7 @@ from ruleout.estimator import inputs
 from ruleout.estimator.auto import Auto
 from ruleout.estimator.scorers import unbiased_accuracy
 from ruleout.labels.errors import InputError, brief
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, says
 from ruleout.methods import Approach
 from ruleout.methods import approach as find_approach
 from ruleout.models import MODELS, build
@@ -356,7 +356,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         options["epochs"] = self._epochs(len(data.trial.sets))
         seed = _seed(self.random_state)
         said = data.trial.evidence
-        heard = int(inputs.says(said or data.trial.sets).sum())
+        heard = int(says(said or data.trial.sets).sum())
         choosing = self._choosing(heard, said is not None and said.truth is not None)
         auto, tell = None, progress or (_print_tenths() if self.verbose else None)
         if self._auto:
@@ -370,9 +370,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             if self.epochs is None and auto.epochs is not None:
                 options["epochs"] = auto.epochs
         options |= {"grid": self._grid() if auto is None else auto.grid, "seed": seed}
-        if auto is not None and choosing:
-            choosing |= {"criterion": auto.criterion, "rule": "best"}  # as it was evaluated
         if choosing:
+            if auto is not None:
+                choosing |= {"criterion": auto.criterion, "rule": "best"}  # as it was evaluated
             trial = replace(data.trial, groups=together(data.x, data.trial.groups))
             data, said, judge = data._replace(trial=trial), trial.evidence, choosing["criterion"]
             if said is not None and judge == "accuracy" and not said.credit.weight.any():
@@ -381,21 +381,18 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             seconds = estimate_seconds(data.x, [data.trial], roughly=True, **options)
             times = 1.25 * max(1, (choosing.get("folds") or 0) - 1) if choosing else 1
             expect(times * seconds)  # with judging, and training the choice
-        options["callback"] = callback
+        options |= {"callback": callback, "progress": _stage(tell, "training")}
+        found = None
         if choosing:
             if getattr(choosing["criterion"], "name", choosing["criterion"]) == "accuracy":
                 choosing["honest"] = _stage(tell, "judging the choice") or True
             options["progress"] = _stage(tell, f"searching {len(options['grid'])} configurations")
-        else:
-            options["progress"] = _stage(tell, "training")
-        found = None
-        if choosing:
             found = search(data.x, [data.trial], refit=False, **choosing, **options)
             options |= {"grid": [found.configuration], "epochs": found.epochs}
             options["progress"] = _stage(tell, "training the choice on all rows")
-        if found is not None and auto is not None:
-            scores = found.estimates[0], found.errors[0]
-            options["grid"] = auto.choices(found.grid.configurations, *scores)
+            if auto is not None:
+                scores = found.estimates[0], found.errors[0]
+                options["grid"] = auto.choices(found.grid.configurations, *scores)
         usual = 1 if auto is None else 3 if len(options["grid"]) > 1 else 5
         count = _whole("members", usual if self.members is None else self.members)
         seeds = np.random.SeedSequence(seed).generate_state(count).tolist()

@@ -17,7 +17,7 @@ from ruleout.datasets.text_columns import add_words
 from ruleout.labels import Answers, LabelSets
 from ruleout.labels.classes import is_missing, plain, shown, unknown
 from ruleout.labels.errors import InputError, nearest
-from ruleout.labels.origins import Evidence
+from ruleout.labels.origins import Evidence, says
 from ruleout.training import Trial
 from ruleout.training.class_weights import weigh_rows
 from ruleout.training.validation import first_not_finite
@@ -169,23 +169,6 @@ def known_target(y: Any, classes: NDArray[Any]) -> LabelSets:
         return target(y, classes)[0]
     named = classes.dtype.kind in "iuUO"
     return _as_sets(y, classes.tolist() if named else len(classes))
-
-
-def says(known: LabelSets | Evidence) -> NDArray[np.bool_]:
-    """Tell of each row whether anything is known about it, ``[n]``."""
-    found = known.sizes if isinstance(known, LabelSets) else np.ptp(known.costs, axis=1)
-    return np.asarray(found > 0)
-
-
-def may_err(said: Evidence | None) -> bool:
-    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible.
-
-    Or no class is less likely than another, whatever was ruled out: all answers are guesses.
-    """
-    if said is None:
-        return False
-    possible = np.isfinite(said.likelihood)
-    return bool((possible & (said.costs > 0)).any() or (possible.all() and said.sets.sizes.any()))
 
 
 def check_rows(n: int, y: Any, what: str = "set") -> None:

@@ -726,16 +726,14 @@ class Evidence:
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Evidence:
         made = self.at_error
-        return Evidence(
-            self.sets[rows],
-            self.likelihood[rows],
-            lambda: Credit(*(part[rows] for part in self.unaided)),
-            self.gold,
-            None if made is None else lambda error: made(error)[rows],
-            np.broadcast_to(self.level, len(self))[rows],
-            self.errors,
-            None if self.truth is None else self.truth[rows],
-            self.corrected,
+        return replace(
+            self,
+            sets=self.sets[rows],
+            likelihood=self.likelihood[rows],
+            earns=lambda: Credit(*(part[rows] for part in self.unaided)),
+            at_error=None if made is None else lambda error: made(error)[rows],
+            level=np.broadcast_to(self.level, len(self))[rows],
+            truth=None if self.truth is None else self.truth[rows],
         )
 
     @cached_property
@@ -818,6 +816,23 @@ class Evidence:
         _, low, high = zip(*found, strict=True)
         fits = min(low) < 1 and max(high) > 0
         return Interval(found[0].estimate, min(low), max(high)) if fits else None
+
+
+def says(known: LabelSets | Evidence) -> NDArray[np.bool_]:
+    """Tell of each row whether anything is known about it, ``[n]``."""
+    found = known.sizes if isinstance(known, LabelSets) else np.ptp(known.costs, axis=1)
+    return np.asarray(found > 0)
+
+
+def may_err(said: Evidence | None) -> bool:
+    """Tell whether some of what was said may be wrong: a class is unlikely, yet not impossible.
+
+    Or no class is less likely than another, whatever was ruled out: all answers are guesses.
+    """
+    if said is None:
+        return False
+    possible = np.isfinite(said.likelihood)
+    return bool((possible & (said.costs > 0)).any() or (possible.all() and said.sets.sizes.any()))
 
 
 _STEPS = 15  # from the lowest to the highest rate that gold questions allow

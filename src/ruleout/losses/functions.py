@@ -360,10 +360,7 @@ def cpe_f(logits: Tensor, excluded: Tensor, *, transition: Any = None) -> Tensor
     is CC and a constant. The authors name the class whose row of Q is nearest to
     :math:`p^\top Q`, see :func:`nearest_row`; here it is the largest p.
     """
-    k = logits.shape[-1]
-    q = (1 - torch.eye(k, dtype=logits.dtype, device=logits.device)) / (k - 1)
-    known = q if transition is None else as_transition(transition, logits)
-    return graded_likelihood(logits, -log_chances(excluded, known))
+    return graded_likelihood(logits, -log_chances(excluded, as_transition(transition, logits)))
 
 
 @_surrogate("cpe-i", paper="Lin and Lin 2023", label="CPE-I")
@@ -418,8 +415,10 @@ def _positive(q: Tensor) -> bool:
 
 
 def as_transition(transition: Any, logits: Tensor) -> Tensor:
-    """Return Q as a tensor like the logits, checked where that does not stall a GPU."""
+    """Return Q like the logits, checked where no GPU stalls; None: all wrong classes alike."""
     k = logits.shape[-1]
+    if transition is None:
+        return (1 - torch.eye(k, dtype=logits.dtype, device=logits.device)) / (k - 1)
     try:
         q = torch.as_tensor(transition).to(logits)
     except (TypeError, ValueError, RuntimeError) as error:

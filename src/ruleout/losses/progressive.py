@@ -195,8 +195,7 @@ def learn_transition(seen: Seen, *, transition: Any = None, wait: int | Tensor =
     """
     kept, k = seen.kept, seen.logits.shape[-1]
     if not kept:
-        even = (1 - torch.eye(k, dtype=seen.logits.dtype, device=seen.logits.device)) / (k - 1)
-        first = even if transition is None else as_transition(transition, seen.logits)
+        first = as_transition(transition, seen.logits)
         kept["transition"] = first.flatten().expand(*seen.logits.shape[:-2], 1, k * k).clone()
     q = kept["transition"].reshape(*seen.logits.shape[:-2], k, k)
     likely = (seen.logits - seen.target).softmax(-1)

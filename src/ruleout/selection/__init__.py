@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -16,8 +17,9 @@ from torch import Tensor
 
 from ruleout import losses
 from ruleout.labels import LabelSets
-from ruleout.labels.errors import InputError, brief, nearest
-from ruleout.labels.origins import Evidence, Interval
+from ruleout.labels.classes import unknown_name
+from ruleout.labels.errors import InputError, brief
+from ruleout.labels.origins import Evidence, Interval, says
 from ruleout.losses.functions import graded_likelihood
 from ruleout.losses.loss_registry import as_tensors, check_excluded, rates_of
 from ruleout.training import GridFit, Progress, Stopping, Trial, Watch, fit_grid
@@ -168,9 +170,7 @@ def criterion(name: str | Criterion, *, loss: str = "cce", **options: Any) -> Cr
     if name in _SHARES:
         return _SHARES[name]
     if name != "risk":
-        known = (*_SHARES, "risk")
-        say = f"the criteria are {', '.join(known)}"
-        raise ValueError(f"unknown criterion {name!r}; {nearest(name, known, say)}")
+        raise unknown_name("criterion", name, [*_SHARES, "risk"], "criteria")
     chosen = losses.get(loss, **options)
     if chosen.kind == "single":
         raise ValueError(f"loss {loss!r} reads single labels; name one that reads whole sets")
@@ -537,15 +537,12 @@ def _foretold(logits: Tensor, costs: Tensor) -> Tensor:
     """
     logits = logits.double()
     nothing = foretold(torch.zeros_like(logits), costs)
-    best: Tensor | None = None
-    for power in range(-2, 9):
-        model = foretold(logits / 2.0**power, costs)
-        for share in _IGNORANT:
-            parts = (np.log1p(-share) + model, nothing + (np.log(share) if share else -np.inf))
-            now = torch.logaddexp(*parts)
-            best = now if best is None or now.mean() > best.mean() else best
-    assert best is not None
-    return best
+    models = (foretold(logits / 2.0**power, costs) for power in range(-2, 9))
+    tried = (
+        torch.logaddexp(np.log1p(-share) + model, nothing + (np.log(share) if share else -np.inf))
+        for model, share in product(models, _IGNORANT)
+    )
+    return max(tried, key=lambda one: float(one.mean()))
 
 
 def _honest(
@@ -663,10 +660,10 @@ def watch_of(judge: Criterion, trials: Sequence[Trial], counts: Sequence[int]) -
 def _counting(judge: Criterion, trial: Trial) -> NDArray[np.float64]:
     """Return how much each row counts: by what it says, or alike where it says something."""
     if trial.evidence is None or judge.graded is None:
-        return (trial.sets.sizes > 0).astype(float)
+        return says(trial.sets).astype(float)
     if judge.name == "accuracy":
         return np.asarray(trial.evidence.credit.weight.mean(1))
-    return np.asarray(np.ptp(trial.evidence.costs, axis=1) > 0, float)
+    return says(trial.evidence).astype(float)
 
 
 def pool(values: NDArray[Any], mass: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
