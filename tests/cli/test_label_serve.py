@@ -155,7 +155,7 @@ try:
     app(["label", "serve", sys.argv[1]])
 except SystemExit as end:
     assert not end.code, end.code
-heavy = {"torch", "sklearn", "matplotlib", "pandas", "ruleout.losses"}
+heavy = {"torch", "sklearn", "matplotlib", "pandas", "ruleout.losses", "ruleout.datasets"}
 print(sorted(heavy & set(sys.modules)), time.process_time() - began)
 """
     words = [sys.executable, "-c", code, str(project)]

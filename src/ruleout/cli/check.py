@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -11,8 +12,9 @@ from rich.markup import escape
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, verdict
-from ruleout.datasets import Findings, Table
-from ruleout.datasets.data_checks import Inspection
+
+if TYPE_CHECKING:
+    from ruleout.datasets import Findings, Table
 
 _STYLES = {"fine": "green", "note": "cyan", "warning": "bold yellow"}
 
@@ -26,6 +28,8 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
 
     Exit code 0: the data can be used, even with warnings. 1: they cannot.
     """
+    from ruleout.datasets.data_checks import Inspection
+
     source = source.need_sets()
     rows, seen = 0, None
     whole = {"wide": None} if source.known or source.annotator or source.item else {}

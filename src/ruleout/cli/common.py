@@ -23,16 +23,13 @@ from rich.console import Console
 from rich.markup import escape
 
 from ruleout.cli import shared_options as options
-from ruleout.datasets import Finding, Findings, Table, read_batches
-from ruleout.datasets.data_checks import Inspection
-from ruleout.datasets.registry import board_file
-from ruleout.datasets.tables import BOARD, Scaling, row_hashes
 from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import DataError, counted
 from ruleout.labels.origins import LABELS, may_err, says
 from ruleout.labels.row_files import split
 
 if TYPE_CHECKING:
+    from ruleout.datasets import Finding, Findings, Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning import Review
     from ruleout.web.project import Project
@@ -136,7 +133,8 @@ def tell(notes: Sequence[str]) -> None:
 
 def assumed(target: Any, table: Table) -> Finding | None:
     """Say what an accuracy estimated from sets or answers assumes; None of other targets."""
-    from ruleout.estimator.inputs import per_row  # late, as all that loads torch
+    from ruleout.datasets.data_checks import Inspection
+    from ruleout.estimator.inputs import per_row
 
     rows, said = table.raw or table, target if isinstance(target, Evidence) else None
     plain = said is None or table.sets is None  # in a table sets are as they were read
@@ -149,6 +147,8 @@ def assumed(target: Any, table: Table) -> Finding | None:
 
 def verdict(found: Findings, said: Evidence | None) -> Finding:
     """Say what an accuracy rests on: true labels that correct it, or else an assumption."""
+    from ruleout.datasets import Finding
+
     truth = None if said is None else said.truth
     known = np.flatnonzero([] if truth is None else truth >= 0)
     many, numbers = counted(len(known), "true label"), {"labels": len(known)}
@@ -182,6 +182,7 @@ def as_notes() -> Iterator[None]:
 
 
 def _tell_repeats(table: Table) -> None:
+    from ruleout.datasets.tables import row_hashes
     from ruleout.training.validation import together
 
     alike = together(table.x)
@@ -196,6 +197,8 @@ def _tell_repeats(table: Table) -> None:
 
 def scaling(table: Table, asked: bool | None) -> bool:
     """Decide whether columns are scaled: as asked, else where raw ones would lose; say so."""
+    from ruleout.datasets.tables import Scaling
+
     problem = Scaling.of(table.x).problem(table.features) if table.features else None
     if problem is not None:
         done = "raw ones lose, so leave out --no-scale"
@@ -435,6 +438,8 @@ class Source:
     def __post_init__(self) -> None:
         """Find a board by its name, and refuse options that belong to the other kind of data."""
         if not self.data.suffix and len(self.data.parts) == 1 and not self.data.exists():
+            from ruleout.datasets.registry import board_file
+
             object.__setattr__(self, "data", board_file(str(self.data)) or self.data)
         kind, wrong = "labelling projects", ["how"]
         if self.project:
@@ -487,6 +492,8 @@ class Source:
 
     def with_board(self) -> Source:
         """Return it with the candidates of a .mat file, where no option says where sets are."""
+        from ruleout.datasets.tables import BOARD
+
         return replace(self, candidates=BOARD) if self.is_board and not self.sets else self
 
     @property
@@ -543,6 +550,8 @@ class Source:
 
         `more` goes to ``read_batches``.
         """
+        from ruleout.datasets import read_batches
+
         for table in read_batches(self.data, **(self.asked | more)):
             tell(table.notes)
             yield table

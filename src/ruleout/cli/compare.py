@@ -15,10 +15,10 @@ from rich.console import Console
 from ruleout.cli import common
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, watching
-from ruleout.datasets import Table
 
 if TYPE_CHECKING:
     from ruleout.comparison import Comparison, Progress
+    from ruleout.datasets import Table
 
 _WIDE = ("family", "time")  # columns that a narrow terminal does without
 

@@ -16,7 +16,6 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import show_rows
-from ruleout.datasets import data_root
 
 _NEEDED = ("ruleout", "torch", "numpy", "pyarrow", "scikit-learn", "scipy", "typer", "rich")
 
@@ -85,6 +84,8 @@ def _gpu() -> dict[str, str]:
 
 
 def _data() -> dict[str, str]:
+    from ruleout.datasets import data_root
+
     root = data_root()
     place = next(folder for folder in (root, *root.parents) if folder.is_dir())
     writable = f"no: {place} refuses; set RULEOUT_DATA"

@@ -7,7 +7,6 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, tell
-from ruleout.datasets.tables import Request, redraw
 
 
 @friendly()
@@ -29,6 +28,8 @@ def draw(
 
     The column 'excluded' takes the place of the label column; all other columns stay.
     """
+    from ruleout.datasets.tables import Request, redraw
+
     source = source.need_column("--label", given=source.label is not None)
     ask = Request(**source.asked)
     sets, notes = redraw(source.data, out, ask, _law(law), seed, keep_label, sets_only)

@@ -14,12 +14,11 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import UNKNOWN, Source, friendly, show_rows, tell, verdict
-from ruleout.datasets import Finding, Table
-from ruleout.datasets.data_checks import MISTAKES, Inspection
 from ruleout.labels.errors import counted
 from ruleout.labels.origins import may_err, says
 
 if TYPE_CHECKING:
+    from ruleout.datasets import Finding, Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.estimator.scorers import Share
     from ruleout.learning import Review
@@ -58,6 +57,7 @@ def evaluate(
 
 
 def _judged(clf: RuleOutClassifier, tables: Iterator[Table]) -> dict[str, Any]:
+    from ruleout.datasets.data_checks import MISTAKES, Inspection
     from ruleout.estimator.inputs import positions
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.training.validation import together
@@ -114,6 +114,7 @@ def _assumed(found: dict[str, Any], told: Finding) -> dict[str, Any]:
 
 
 def _judged_items(clf: RuleOutClassifier, items: Review, data: Path) -> dict[str, Any]:
+    from ruleout.datasets.data_checks import Inspection
     from ruleout.estimator.inputs import per_row
     from ruleout.estimator.scorers import LabelScores, SetScores
     from ruleout.learning.training_data import contradiction_notes

@@ -20,12 +20,12 @@ from ruleout.cli.common import (
     scaling,
     watching,
 )
-from ruleout.datasets import Finding, Table
 from ruleout.labels import Evidence, LabelSets
 from ruleout.labels.errors import counted
 from ruleout.labels.origins import may_err, says
 
 if TYPE_CHECKING:
+    from ruleout.datasets import Finding, Table
     from ruleout.estimator.classifier import Judged
 
 

@@ -13,7 +13,6 @@ import typer
 
 from ruleout.cli import shared_options as options
 from ruleout.cli.common import Source, friendly, open_project, show_rows, tell, watching
-from ruleout.datasets import Table
 from ruleout.labels.atomic import atomic_write
 from ruleout.labels.errors import counted
 from ruleout.labels.row_files import SUFFIXES, check_out
@@ -21,6 +20,7 @@ from ruleout.labels.row_files import SUFFIXES, check_out
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ruleout.datasets import Table
     from ruleout.estimator import RuleOutClassifier
     from ruleout.learning.training_data import Review
 
