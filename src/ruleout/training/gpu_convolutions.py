@@ -8,12 +8,12 @@ float32; a product of two bf16 numbers is added up in float32, always in the sam
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ruleout.training.gpu_kernels import Kernel, compiled
+from ruleout.training.gpu_sources import Kernel, compiled
 
 _MOST = 64  # channels
 _NUMBERS = 2**31  # that 32 bits tell apart
@@ -22,7 +22,51 @@ _HALF = 112 << 10  # bytes of which two blocks find room in a processor
 _PROCESSORS = 132  # among which pixels are divided, on any GPU, so that sums stay the same
 
 
-class _Plan(NamedTuple):
+class Work(NamedTuple):
+    """What a kernel is asked of images of `height` and `width`, made or with a slope.
+
+    They come from images `stride` times as large, or, `turned`, as small.
+    """
+
+    images: int
+    height: int
+    width: int
+    channels: int  #: of the images that are read
+    made: int  #: channels of these
+    size: int  #: of the weights, 1 or 3
+    stride: int = 1
+    turned: bool = False
+
+    @property
+    def pixels(self) -> int:
+        return self.images * self.height * self.width
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Channels read and made, as many as a tensor core takes."""
+        return -(-self.channels // 16) * 16, -(-self.made // 16) * 16
+
+    def rows(self, tile: int) -> int:
+        """Return how many pixels a tile of so many reads at most, those between them included."""
+        half, stride = self.size // 2, self.stride
+        if self.turned and stride > 1:
+            lines = ((tile + self.width - 2) // self.width + 1) // stride + 1
+            return (lines + half) * (self.width // stride) + half
+        skipped = (stride**2 - stride) * (self.width - 1)
+        breadth = self.width if self.turned else self.width * stride
+        return stride**2 * (tile - 1) + 1 + skipped + 2 * half * (breadth + 1)
+
+    def told(self, tile: int, **values: int) -> tuple[tuple[str, str], ...]:
+        """Return what the source leaves open."""
+        known = {"HEIGHT": self.height, "WIDTH": self.width, "IN": self.channels, "MADE": self.made}
+        known |= {"SIZE": self.size, "STRIDE": self.stride, "TURNED": int(self.turned)}
+        known |= {"ROWS": self.rows(tile)}
+        return tuple((key, str(value)) for key, value in (known | values).items())
+
+
+class Plan(NamedTuple):
+    """How a kernel is compiled and started."""
+
     values: tuple[tuple[str, str], ...]  #: what the source leaves open
     blocks: tuple[int, int, int]
     threads: int
@@ -30,87 +74,60 @@ class _Plan(NamedTuple):
     part: int = 0  #: pixels of a block
 
 
-def _padded(channels: int) -> int:
-    return -(-channels // 16) * 16  # what a tensor core takes
-
-
 def _pitch(channels: int) -> int:
-    return 2 * _padded(channels) + 16  # bytes from row to row: neighbours start in different banks
-
-
-def _named(
-    sides: tuple[int, int], channels: int, made: int, size: int, stride: int, turned: bool, tile: int
-) -> tuple[dict[str, int], int]:
-    """Return what both kernels are told of their work, and the pixels that a tile reads."""
-    (height, width), half = sides, size // 2
-    breadth = width // stride if turned else width * stride
-    if turned and stride > 1:
-        lines = ((tile + width - 2) // width + 1) // stride + 1
-        rows = (lines + half) * breadth + half
-    else:
-        skipped = (stride**2 - stride) * (width - 1)
-        rows = stride**2 * (tile - 1) + 1 + skipped + 2 * half * (breadth + 1)
-    told = {"HEIGHT": height, "WIDTH": width, "IN": channels, "MADE": made, "SIZE": size}
-    return told | {"STRIDE": stride, "TURNED": int(turned), "ROWS": rows}, rows
+    return 2 * channels + 16  # bytes from row to row: neighbours start in different banks
 
 
 @cache
-def _plan(
-    images: int, sides: tuple[int, int], channels: int, made: int, size: int, stride: int, turned: bool
-) -> _Plan:
-    """Plan `convolve`, which makes images of these sides."""
-    inside, outside, keys = _padded(channels), _padded(made), size * size * _padded(channels)
+def plan(work: Work) -> Plan:
+    """Plan `convolve`."""
+    inside, outside = work.padded
     across = outside if outside <= 48 else 32
     along, bands = (4 if inside == outside == 16 else 2), outside // across
     warps = 4 if inside * outside <= 256 else 8
     tile = warps // bands * along * 16
-    tiles, blocks = -(-images * sides[0] * sides[1] // tile), _PROCESSORS * 16 // warps
-    told, rows = _named(sides, channels, made, size, stride, turned, tile)
+    tiles, blocks = -(-work.pixels // tile), _PROCESSORS * 16 // warps
     buffers = 1 if tiles <= blocks else 2
-    weights = keys * _pitch(made) if turned else outside * (2 * keys + 16)
-    told |= {"ACROSS": across, "ALONG": along, "BUFFERS": buffers, "WARPS": warps}
-    values = tuple((key, str(value)) for key, value in told.items())
-    shared = (1 + buffers * rows) * _pitch(channels) + weights
-    return _Plan(values, (min(tiles, blocks), 1, 1), 32 * warps, shared)
+    told = work.told(tile, ACROSS=across, ALONG=along, BUFFERS=buffers, WARPS=warps)
+    keys = work.size**2 * inside
+    weights = keys * _pitch(outside) if work.turned else outside * _pitch(keys)
+    shared = (1 + buffers * work.rows(tile)) * _pitch(inside) + weights
+    return Plan(told, (min(tiles, blocks), 1, 1), 32 * warps, shared)
 
 
 @cache
-def _plan_back(
-    images: int, sides: tuple[int, int], channels: int, made: int, size: int, stride: int
-) -> _Plan:
-    """Plan `correlate`, for the slope of images of these sides."""
-    inside, outside = _padded(channels), _padded(made)
+def plan_back(work: Work) -> Plan:
+    """Plan `correlate`."""
+    inside, outside = work.padded
     *_, down, across = max(
         (down * across, min(down, across), down, across)
         for down in range(16, outside + 1, 16)
         for across in range(16, inside + 1, 16)
-        if outside % down == inside % across == 0 and size * down * across <= 3072  # registers
+        if outside % down == inside % across == 0 and work.size * down * across <= 3072  # registers
     )
-    lines = size if down == across == 16 else 1
-    shares, copies = (8, 4) if lines == size else (4, 2)
-    areas, sums = outside // down * (inside // across), size * size * down * (across + 8)
+    lines = work.size if down == across == 16 else 1
+    shares, copies = (8, 4) if lines == work.size else (4, 2)
+    warps = shares * work.size // lines
+    sums = 4 * copies * work.size**2 * down * (across + 8)
     for steps in (4, 2, 1):  # of 16 pixels, which a warp adds up of a tile
         tile = shares * steps * 16
-        told, rows = _named(sides, channels, made, size, stride, False, tile)
-        buffer = rows * _pitch(across) + tile * _pitch(down)
-        shared = max(_pitch(max(down, across)) + 2 * buffer, 4 * copies * sums)
+        buffer = work.rows(tile) * _pitch(across) + tile * _pitch(down)
+        shared = max(_pitch(max(down, across)) + 2 * buffer, sums)
         if shared <= _HALF:
             break
-    told |= {"DOWN": down, "ACROSS": across, "LINES": lines, "STEPS": steps}
-    told |= {"COPIES": copies, "WARPS": shares * size // lines}
-    values = tuple((key, str(value)) for key, value in told.items())
+    told = work.told(
+        tile, DOWN=down, ACROSS=across, LINES=lines, STEPS=steps, COPIES=copies, WARPS=warps
+    )
+    areas = outside // down * (inside // across)
     blocks = _PROCESSORS * (2 if lines > 1 else 1) // areas
-    part = -(-images * sides[0] * sides[1] // (blocks * tile)) * tile
-    count = -(-images * sides[0] * sides[1] // part)
-    return _Plan(values, (count, areas, 1), 32 * told["WARPS"], shared, part)
+    part = -(-work.pixels // (blocks * tile)) * tile
+    return Plan(told, (-(-work.pixels // part), areas, 1), 32 * warps, shared, part)
 
 
-def _launch(name: str, plan: _Plan, *given: Tensor | int) -> None:
-    assert isinstance(given[0], Tensor)
-    device = given[0].device
-    kernel = compiled("convolutions.cu", name, plan.values, device, None, plan.shared)
+def _start(name: str, how: Plan, x: Tensor, *given: Tensor | int) -> None:
+    kernel = compiled("convolutions.cu", name, how.values, x.device, None, how.shared)
     assert kernel is not None
-    kernel(plan.blocks, (plan.threads, 1, 1), list(given), plan.shared)
+    kernel(how.blocks, (how.threads, 1, 1), [x, *given], how.shared)
 
 
 def _sum(device: torch.device) -> Kernel | None:
@@ -137,10 +154,9 @@ def convolve(x: Tensor, weight: Tensor, stride: int = 1, turned: bool = False) -
     """
     x, weight = _channels_last(x), _channels_last(weight)
     out = _images(x, weight, stride, turned)
-    images, made, *sides = out.shape
-    size, ways = weight.shape[-1], (x.shape[1], made)
-    plan = _plan(images, (sides[0], sides[1]), *ways, size, stride, turned)
-    _launch("convolve", plan, x, weight, out, images * sides[0] * sides[1])
+    images, made, height, width = out.shape
+    work = Work(images, height, width, x.shape[1], made, weight.shape[-1], stride, turned)
+    _start("convolve", plan(work), x, weight, out, work.pixels)
     return out
 
 
@@ -148,15 +164,15 @@ def convolve(x: Tensor, weight: Tensor, stride: int = 1, turned: bool = False) -
 def correlate(x: Tensor, slope: Tensor, size: int) -> Tensor:
     """Return the gradient of the weights, float32, from the slope of what they made."""
     x, slope = _channels_last(x), _channels_last(slope)
-    (images, made, *sides), channels = slope.shape, x.shape[1]
-    stride = x.shape[-1] // sides[1]
-    plan = _plan_back(images, (sides[0], sides[1]), channels, made, size, stride)
-    parts = plan.blocks[0]
-    out = x.new_empty(parts, made, size, size, channels, dtype=torch.float32)
-    _launch("correlate", plan, x, slope, out, images * sides[0] * sides[1], plan.part)
-    add_up, found = _sum(x.device), torch.empty_like(out[0])
+    (images, made, height, width), channels = slope.shape, x.shape[1]
+    work = Work(images, height, width, channels, made, size, x.shape[-1] // width)
+    how = plan_back(work)
+    parts = x.new_empty(how.blocks[0], made, size, size, channels, dtype=torch.float32)
+    _start("correlate", how, x, slope, parts, work.pixels, how.part)
+    add_up, found = _sum(x.device), torch.empty_like(parts[0])
     assert add_up is not None
-    add_up((-(-found.numel() // 32), 1, 1), (256, 1, 1), [out, found, parts, found.numel()])
+    count = found.numel()
+    add_up((-(-count // 32), 1, 1), (256, 1, 1), [parts, found, len(parts), count])
     return found.movedim(-1, 1)
 
 
@@ -171,13 +187,13 @@ def _(x: Tensor, slope: Tensor, size: int) -> Tensor:
     return torch.empty(shape, dtype=torch.float32, device=x.device).movedim(-1, 1)
 
 
-def _remember(ctx, inputs, output) -> None:
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     del output
-    *saved, ctx.stride, _ = inputs
-    ctx.save_for_backward(*saved)
+    x, weight, ctx.stride, _ = inputs
+    ctx.save_for_backward(x, weight)
 
 
-def _back(ctx, slope):
+def _back(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
     x, weight = ctx.saved_tensors
     along = convolve(slope, weight, ctx.stride, True) if ctx.needs_input_grad[0] else None
     return along, correlate(x, slope, weight.shape[-1]), None, None
@@ -186,20 +202,16 @@ def _back(ctx, slope):
 convolve.register_autograd(_back, setup_context=_remember)
 
 
-@torch.compiler.assume_constant_result
-def _served(
-    images: int, height: int, width: int, channels: int, made: int, size: int, stride: int
-) -> bool:
-    """Say whether images of this size pass the kernels, there and back."""
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _serves(shape: tuple[int, ...], made: int, size: int, stride: int) -> bool:
+    """Say whether images of a shape pass the kernels, there and back."""
+    images, channels, height, width = shape
     if height % stride or width % stride or images * height * width * _MOST >= _NUMBERS:
         return False
-    small = height // stride, width // stride
-    plans = (
-        _plan(images, small, channels, made, size, stride, False),
-        _plan(images, (height, width), made, channels, size, stride, True),
-        _plan_back(images, small, channels, made, size, stride),
-    )
-    return max(plan.shared for plan in plans) <= _SHARED
+    there = Work(images, height // stride, width // stride, channels, made, size, stride)
+    back = Work(images, height, width, made, channels, size, stride, True)
+    most = max(how.shared for how in (plan(there), plan(back), plan_back(there)))
+    return most <= _SHARED
 
 
 class Convolution(nn.Conv2d):
@@ -207,9 +219,8 @@ class Convolution(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what torch's would, in bf16."""
-        images, channels, height, width = x.shape
-        size, stride = self.kernel_size[0], self.stride[0]
-        if not _served(images, height, width, channels, self.out_channels, size, stride):
+        stride = self.stride[0]
+        if not _serves(tuple(x.shape), self.out_channels, self.kernel_size[0], stride):
             return super().forward(x)
         out: Tensor = convolve(x.to(torch.bfloat16), self.weight, stride)
         return out if self.bias is None else out + self.bias.to(out.dtype)[:, None, None]

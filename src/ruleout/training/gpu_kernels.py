@@ -9,10 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.resources import files
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import torch
 import triton
@@ -20,6 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ruleout.training.device import tf32
+from ruleout.training.gpu_sources import Kernel, compiled
 from ruleout.training.optimizers import BETA1, BETA2, Product, Rates
 
 CLASSES = 16  # the most that `up` serves: what a tensor core takes at least
@@ -158,35 +156,6 @@ def turned(x: Tensor, exact: bool) -> Tensor:
         x, out, width, size, 1 + exact, 32, 64
     )
     return out
-
-
-#: Called with the numbers of blocks and of threads, the arguments, and the bytes a block shares.
-Kernel: TypeAlias = Callable[..., None]
-
-
-@cache
-def compiled(
-    file: str,
-    name: str,
-    values: tuple[tuple[str, str], ...],
-    device: torch.device,
-    only: str | None = None,
-    shared: int = 0,
-) -> Kernel | None:
-    """Return a kernel of a CUDA source; None where torch finds no compiler (or `CUDA_HOME`).
-
-    `values` are for names that the source leaves open; `only` is the one architecture that it is
-    for; a block shares `shared` bytes.
-    """
-    source = files("ruleout.training").joinpath(file).read_text()
-    head = "".join(f"#define {key} {value}\n" for key, value in values)
-    try:
-        with torch.cuda.device(device):
-            kernel = torch.cuda._compile_kernel(head + source, name, compute_capability=only)
-            kernel.set_shared_memory_config(shared)
-    except (AttributeError, OSError, RuntimeError):
-        return None
-    return kernel  # type: ignore[no-any-return]
 
 
 _HOPPER = 9  # whose instructions `fused_adam.cu` needs

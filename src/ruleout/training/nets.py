@@ -260,7 +260,7 @@ class Modules:
         flat = torch.zeros(len(modules), models, end, dtype=self.dtype, device=self.device)
         self.parameters, self._grad = [flat], torch.zeros_like(flat)
         copies = [deepcopy(module).to(self.device, self.dtype) for module in modules]
-        if self._last and self.compute is torch.bfloat16 and find_spec("triton") is not None:
+        if self._last and self.compute is torch.bfloat16:
             from ruleout.training.gpu_convolutions import serve
 
             for copy in copies:
