@@ -71,13 +71,22 @@ template <int WIDE, int OF>
 __device__ __forceinline__ void fetch(unsigned char* to, const u16* X, int begin, int rows, int N, int from) {
     constexpr int many = WIDE % 8 == 0 && OF % 8 == 0 ? 8 : WIDE % 4 == 0 && OF % 4 == 0 ? 4 : OF % 2 ? 1 : 2;
     constexpr int each = WIDE / many, pitch = (WIDE + 15) / 16 * 32 + 16;
-    for (int i = threadIdx.x; i < rows * each; i += THREADS) {
-        const int row = begin + i / each, column = i % each * many;
-        if (row < 0 || row >= N || from + column >= OF) continue;
-        const u16* source = X + row * OF + from + column;
-        unsigned char* target = to + i / each * pitch + column * 2;
-        if constexpr (many > 1) copy<many * 2>(target, source);
-        else *(u16*)target = *source;
+    constexpr int ahead = many > 1 ? 1 : 8;  // loads in flight, where each waits for its number
+    for (int first = threadIdx.x; first < rows * each; first += THREADS * ahead) {
+        u16 single[ahead];
+        int place[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; k++) {
+            const int i = first + k * THREADS, row = begin + i / each, column = i % each * many;
+            const bool there = i < rows * each && row >= 0 && row < N && from + column < OF;
+            const u16* source = X + (there ? row * OF + from + column : 0);
+            place[k] = there ? i / each * pitch + column * 2 : -1;
+            if constexpr (many == 1) single[k] = *source;
+            else if (there) copy<many * 2>(to + place[k], source);
+        }
+#pragma unroll
+        for (int k = 0; many == 1 && k < ahead; k++)
+            if (place[k] >= 0) *(u16*)(to + place[k]) = single[k];
     }
 }
 
@@ -125,26 +134,34 @@ __device__ __forceinline__ int place(int channel) {
 // Weights [MADE, SIZE, SIZE, IN] to [channel, key], or, TURNED, [IN, SIZE, SIZE, MADE] to [key, channel].
 __device__ __forceinline__ void weigh(unsigned char* to, const float* W) {
     constexpr int last = TURNED ? MADE : IN, many = last % 4 ? 1 : 4, count = MADE * TAPS * IN;
-#pragma unroll 12
-    for (int step = 0; step < (count + THREADS * many - 1) / (THREADS * many); step++) {
-        const int i = (step * THREADS + threadIdx.x) * many;
-        if (i >= count) break;
-        float w[many];
-        if constexpr (many == 4) *(float4*)w = *(const float4*)(W + i);
-        else w[0] = W[i];
-        const int inner = i % last, tap = i / last % TAPS, outer = i / last / TAPS;
-        if constexpr (TURNED) {
-            unsigned char* row = to + ((TAPS - 1 - tap) * INSIDE + outer) * BROAD;
-            if constexpr (many == 4) {
-                *(u32*)(row + place(inner) * 2) = pair(w[0], w[1]);
-                *(u32*)(row + place(inner + 2) * 2) = pair(w[2], w[3]);
+    constexpr int steps = (count + THREADS * many - 1) / (THREADS * many), ahead = steps < 18 ? steps : 18;
+    for (int step = 0; step < steps; step += ahead) {
+        float w[ahead][many];  // all of them in flight
+#pragma unroll
+        for (int k = 0; k < ahead; k++) {
+            const int i = ((step + k) * THREADS + threadIdx.x) * many;
+            const float* from = W + (i < count ? i : 0);
+            if constexpr (many == 4) *(float4*)w[k] = *(const float4*)from;
+            else w[k][0] = *from;
+        }
+#pragma unroll
+        for (int k = 0; k < ahead; k++) {
+            const int i = ((step + k) * THREADS + threadIdx.x) * many;
+            const int inner = i % last, tap = i / last % TAPS, outer = i / last / TAPS;
+            if (i >= count) continue;
+            if constexpr (TURNED) {
+                unsigned char* row = to + ((TAPS - 1 - tap) * INSIDE + outer) * BROAD;
+                if constexpr (many == 4) {
+                    *(u32*)(row + place(inner) * 2) = pair(w[k][0], w[k][1]);
+                    *(u32*)(row + place(inner + 2) * 2) = pair(w[k][2], w[k][3]);
+                } else {
+                    *(u16*)(row + place(inner) * 2) = (u16)pair(w[k][0], 0);
+                }
             } else {
-                *(u16*)(row + place(inner) * 2) = (u16)pair(w[0], 0);
+                unsigned char* row = to + place(outer) * BROAD + (tap * INSIDE + inner) * 2;
+                if constexpr (many == 4) *(uint2*)row = {pair(w[k][0], w[k][1]), pair(w[k][2], w[k][3])};
+                else *(u16*)row = (u16)pair(w[k][0], 0);
             }
-        } else {
-            unsigned char* row = to + place(outer) * BROAD + (tap * INSIDE + inner) * 2;
-            if constexpr (many == 4) *(uint2*)row = {pair(w[0], w[1]), pair(w[2], w[3])};
-            else *(u16*)row = (u16)pair(w[0], 0);
         }
     }
 }
@@ -296,18 +313,25 @@ correlate(const u16* __restrict__ X, const u16* __restrict__ SLOPE, float* __res
     __syncthreads();
     float* sums = (float*)memory;  // [COPIES, TAPS, DOWN, SPACE]
     for (int turn = 0; turn < SHARES / COPIES; turn++) {
-        if (share / COPIES == turn) {
+        constexpr int pairs = LINES * SIZE * (DOWN / 8) * (ACROSS / 8), some = 4;  // in flight
 #pragma unroll
-            for (int i = 0; i < LINES * SIZE * (DOWN / 8) * (ACROSS / 8); i++) {
-                const int n = i % (ACROSS / 8), m = i / (ACROSS / 8) % (DOWN / 8), tap = i / (ACROSS / 8) / (DOWN / 8);
-                const int row = (line * SIZE + tap) * DOWN + m * 8 + lane / 4;
-                float2* to = (float2*)(sums + share % COPIES * COUNT + row * SPACE + n * 8 + lane % 4 * 2);
-                const float2 old = turn ? *to : float2{0, 0};
-                *to = {old.x + out[tap][m / 2][n][m % 2 * 2], old.y + out[tap][m / 2][n][m % 2 * 2 + 1]};
+        for (int first = 0; share / COPIES == turn && first < pairs; first += some) {
+            float2 *to[some], sum[some];
+#pragma unroll
+            for (int k = 0; k < some; k++) {
+                const int i = first + k, n = i % (ACROSS / 8), m = i / (ACROSS / 8) % (DOWN / 8);
+                const int tap = i / (ACROSS / 8) / (DOWN / 8), row = (line * SIZE + tap) * DOWN + m * 8 + lane / 4;
+                to[k] = (float2*)(sums + share % COPIES * COUNT + row * SPACE + n * 8 + lane % 4 * 2);
+                sum[k] = turn ? *to[k] : float2{0, 0};
+                sum[k].x += out[tap][m / 2][n][m % 2 * 2];
+                sum[k].y += out[tap][m / 2][n][m % 2 * 2 + 1];
             }
+#pragma unroll
+            for (int k = 0; k < some; k++) *to[k] = sum[k];
         }
         __syncthreads();
     }
+#pragma unroll 4
     for (int i = threadIdx.x; i < DOWN * TAPS * ACROSS; i += THREADS) {
         const int o = i / ACROSS / TAPS, tap = i / ACROSS % TAPS, j = i % ACROSS;
         float sum = 0;
