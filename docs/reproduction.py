@@ -113,8 +113,11 @@ def _head(main: dict[str, PaperTable]) -> str:
     records = [one for table in main.values() for one in table.records]
     agree = [one for one in records if verdict(one) == "agrees"]
     told = {"CELLS": len(records), "LISTED": listed, "DIFFER": differing(records)}
-    told |= {"AMONG": differing(agree), "AGREE": len(agree), "CHANCE": round(len(records) / 20)}
-    told |= {"BOTH": len(agree) - differing(agree)}
+    tested, alike = ([one for one in some if len(one.accuracy) > 1] for some in (records, agree))
+    told |= {"AMONG": differing(agree), "AGREE": len(agree), "CHANCE": round(len(tested) / 20)}
+    told |= {"TESTED": len(tested), "BOTH": len(alike) - differing(agree)}
+    left = len(records) - len(tested)
+    told |= {"ALONE": f" The {left} cells of one trial are not tested." if left else ""}
     text = _HEAD
     for name, value in told.items():
         text = text.replace(name, str(value))
@@ -135,9 +138,9 @@ A cell *agrees* when the two means differ by at most
 $2\\sqrt{s_\\mathrm{paper}^2 + s_\\mathrm{ours}^2}$, with the standard deviations over five trials;
 otherwise it is *better* or *worse* than the paper's. That is a wide range: it asks whether two runs
 could be like each other, not whether their means are the same. Welch's t-test of two means, five
-trials each, at 5 % without correction, says that DIFFER of the CELLS means differ, AMONG of them
+trials each, at 5 % without correction, says that DIFFER of the TESTED means differ, AMONG of them
 among the AGREE that agree: BOTH cells are like the paper's by both. If all means were the same,
-about CHANCE would differ.
+about CHANCE would differ.ALONE
 """
 
 
