@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.stats import page_trend_test, ttest_ind_from_stats
 
 from ruleout import report
 from ruleout.comparison.significance import (
@@ -466,8 +465,8 @@ def _tested(records: list[Record]) -> dict[str, report.TableCell]:
     for other, test in zip(others, tests, strict=True):
         cells[other.spec.key] = replace(
             cells[other.spec.key],
-            p_value=test.p_value,
-            p_holm=test.p_holm,
+            p_value=_known(test.p_value),
+            p_holm=_known(test.p_holm),
             mark=test.mark,
             holm=test.mark_holm,
         )
@@ -500,7 +499,7 @@ def _cell(record: Record) -> report.TableCell:
     labels = {"test": "test", "train": "training"}
     return report.TableCell(
         record.mean,
-        record.std,
+        _known(record.std),
         verdict=verdict(record) if record.spec.features == "raw" else "",
         trials=record.accuracy.tolist(),
         chosen=chosen,
@@ -565,6 +564,8 @@ def count(records: Iterable[Record]) -> dict[str, int]:
 
 def differing(records: Iterable[Record]) -> int:
     """Count the means that differ from the printed ones, of five trials, by Welch's test at 5 %."""
+    from scipy.stats import ttest_ind_from_stats  # late: it takes a while
+
     found = 0
     for one in records:
         paper = plans.printed_for(one.spec)
@@ -573,6 +574,10 @@ def differing(records: Iterable[Record]) -> int:
             theirs = (paper.mean, paper.std, 5)
             found += bool(ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue < 0.05)
     return found
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 _BOUNDED = ("mae", "mse", "gce", "phuber")
@@ -720,6 +725,8 @@ def trends(records: Sequence[Record]) -> tuple[list[int], list[Trend]]:
     all sizes. Approaches that lack a size, or of which a trial diverged, are left out. The sizes
     that `records` hold come first.
     """
+    from scipy.stats import page_trend_test  # late: it takes a second
+
     by_size: dict[int, dict[str, Record]] = {}
     one_model = len({(r.spec.dataset, r.spec.model) for r in records}) == 1
     for record in records:
