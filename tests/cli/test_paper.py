@@ -55,7 +55,8 @@ def skin(monkeypatch: pytest.MonkeyPatch) -> Any:
         name="dermatology", x_train=x, y_train=y, classes=entry.classes, shape=(34,), source=""
     )
     monkeypatch.setattr("ruleout.datasets.load", lambda _: data)
-    monkeypatch.setattr(runner, "_loaded", lambda _: data)
+    for name in ("load", "_loaded"):
+        monkeypatch.setattr(runner, name, lambda _: data)
     runner._prepared.cache_clear()
     yield data
     runner._prepared.cache_clear()
