@@ -21,7 +21,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors import torch as safetensors
 from torch import Tensor, nn
 
@@ -46,6 +46,14 @@ _CARD_BYTES = 256 << 20  # a million class names take some
 #: Hidden layers, models of folds and members that a card may ask for.
 _WIDTHS, _MODELS, _MEMBERS = 1000, 20, 1000
 _CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 #: What a card must hold, by type.
 _KEYS: dict[type | tuple[type, ...], str] = {
@@ -442,26 +450,34 @@ def _read_weights(
         _wrong(file.with_name(CARD), "weights" if file.name == WEIGHTS else "folds")
     if not file.is_file():
         _refuse(file, "the weights are missing", "copy the whole folder")
-    own, size = file.stat().st_size, told["bytes"]
-    if own != size:
-        _refuse(file, f"the file has {own:,} bytes instead of {size:,}", "copy it again")
+    found, size = file.stat().st_size, told["bytes"]
+    if found != size:
+        _refuse(file, f"the file has {found:,} bytes instead of {size:,}", "copy it again")
+    try:
+        with safe_open(file, "numpy") as stored:
+            parts = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
+            entries = {name: (one.get_dtype(), one.get_shape()) for name, one in parts.items()}
+    except (SafetensorError, OSError):
+        _refuse(file, "the header of the weights is wrong", "copy the whole folder again")
+    _compare(file, entries, like, floats)
     content = file.read_bytes()
     if sha256(content).hexdigest() != told["sha256"]:
         _refuse(file, "the content is not what card.json describes", "copy the whole folder again")
-    try:
-        weights: dict[str, Tensor] = safetensors.load(content)
-    except (SafetensorError, KeyError):  # or a kind of number that torch has not
-        _refuse(file, "the header of the weights is wrong", "copy the whole folder again")
-    has = {name: f"{one.dtype} {list(one.shape)}" for name, one in weights.items()}
-    needs = {
-        name: f"{floats if one.is_floating_point() else one.dtype} {list(one.shape)}"
-        for name, one in like.state_dict().items()
-    }
-    for name in needs | has:
-        wanted, found = (one.get(name, "nothing") for one in (needs, has))
-        if wanted != found:
-            problem = f"as {name[:60]!r} the model needs {wanted}, and the file has {found}"
-            _refuse(file, problem, "card.json and the weights belong to different models")
+    weights: dict[str, Tensor] = safetensors.load(content)
     if not all(bool(torch.isfinite(value).all()) for value in weights.values()):
         _refuse(file, "a weight is not a finite number", "train the model again")
     return weights
+
+
+def _compare(file: Path, entries: Mapping[str, Any], like: nn.Module, floats: torch.dtype) -> None:
+    wanted, remedy = like.state_dict(), "card.json and the weights belong to different models"
+    for name, value in wanted.items():
+        kind = _DTYPES.get(floats if value.is_floating_point() else value.dtype)
+        found = entries.get(name)
+        if found != (kind, list(value.shape)):
+            told = "nothing" if found is None else f"{found[0]} {found[1]}"
+            needs = f"the model needs {kind} {list(value.shape)} as {name!r}"
+            _refuse(file, f"{needs}, and the file has {told}", remedy)
+    for name in entries:
+        if name not in wanted:
+            _refuse(file, f"the file holds {name[:60]!r}, which the model does not have", remedy)
