@@ -105,8 +105,8 @@ def _fifo(path: Path) -> None:
 
 CARD, WEIGHTS = "{path}/card.json: ", "{path}/model.safetensors: "
 WRONG = CARD + "the card holds a wrong {name!r}; save the model again"
+LIES = WEIGHTS + "the header of the weights is wrong: "
 AGAIN = "; copy the whole folder again"
-LIES = WEIGHTS + "the header of the weights is wrong" + AGAIN
 NEEDS = "the model needs F32 [3] as '0.bias', and the file has "
 OTHERS = "; card.json and the weights belong to different models"
 
@@ -265,32 +265,32 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "no weights at all",
         lambda path: _weights(path, b""),
-        LIES,
+        LIES + "it claims 0 bytes for itself" + AGAIN,
     ),
     (
         "a huge header",
         lambda path: _weights(path, struct.pack("<Q", 2**62) + b"{}"),
-        LIES,
+        LIES + "it claims 4,611,686,018,427,387,904 bytes for itself" + AGAIN,
     ),
     (
         "a long header",
         lambda path: _weights(path, struct.pack("<Q", 2**21) + b" " * 2**21),
-        LIES,
+        LIES + "it claims 2,097,152 bytes for itself" + AGAIN,
     ),
     (
         "a header of noise",
         lambda path: _weights(path, struct.pack("<Q", 4) + b"\xff\xff\xff\xff"),
-        LIES,
+        LIES + "it is not a table of tensors" + AGAIN,
     ),
     (
         "a header that is a list",
         lambda path: _weights(path, struct.pack("<Q", 2) + b"[]"),
-        LIES,
+        LIES + "it is not a table of tensors" + AGAIN,
     ),
     (
         "a deep header",
         lambda path: _weights(path, struct.pack("<Q", 100_000) + b"[" * 100_000),
-        LIES,
+        LIES + "it is not a table of tensors" + AGAIN,
     ),
     (
         "no tensors",
@@ -300,30 +300,30 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "an unknown dtype",
         _tensor(dtype="F8"),
-        LIES,
+        LIES + "tensor '0.bias' is of an unknown kind" + AGAIN,
     ),
     ("a wrong dtype", _tensor(dtype="I32"), WEIGHTS + NEEDS + "I32 [3]" + OTHERS),
     ("a wrong shape", _tensor(shape=[3, 1]), WEIGHTS + NEEDS + "F32 [3, 1]" + OTHERS),
     (
         "a shape too large",
         _tensor(shape=[2**62]),
-        LIES,
+        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
     ),
     (
         "a negative shape",
         _tensor(shape=[-1, -3]),
-        LIES,
+        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
     ),
-    ("a shape of text", _tensor(shape=["3"]), LIES),
+    ("a shape of text", _tensor(shape=["3"]), LIES + "it is not a table of tensors" + AGAIN),
     (
         "offsets beyond",
         _tensor(data_offsets=[0, 2**62]),
-        LIES,
+        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
     ),
     (
         "offsets reversed",
         _tensor(data_offsets=[12, 0]),
-        LIES,
+        LIES + "tensor '0.bias' does not lie where it should" + AGAIN,
     ),
     (
         "a tensor more",
@@ -338,7 +338,7 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "bytes at the end",
         lambda path: _weights(path, (path / "model.safetensors").read_bytes() + b"\0"),
-        LIES,
+        LIES + "its tensors do not fill the file" + AGAIN,
     ),
     ("NaN", _finite, WEIGHTS + "a weight is not a finite number; train the model again"),
 ]
@@ -359,7 +359,7 @@ def test_overlapping_tensors(model: Path) -> None:
         header["2.bias"]["data_offsets"] = [0, 40]
 
     _header(model, overlap)
-    with pytest.raises(InputError, match="the header of the weights is wrong"):
+    with pytest.raises(InputError, match="does not lie where it should"):
         load(model)
 
 

@@ -16,12 +16,11 @@ from dataclasses import replace
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 from safetensors import torch as safetensors
 from torch import Tensor, nn
 
@@ -43,17 +42,19 @@ FORMAT, SCHEMA = "ruleout model", 1
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib")
 _CARD_BYTES = 256 << 20  # a million class names take some
+_HEADER_BYTES = 1 << 20
 #: Hidden layers, models of folds and members that a card may ask for.
 _WIDTHS, _MODELS, _MEMBERS = 1000, 20, 1000
 _CLASS_KINDS = {"U": str, "O": str, "i": int, "u": int, "f": float, "b": bool}
 _DTYPES = {
-    torch.float64: "F64",
-    torch.float32: "F32",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
 }
+_DTYPE_NAMES = {kind: name for name, kind in _DTYPES.items()}
 
 #: What a card must hold, by type.
 _KEYS: dict[type | tuple[type, ...], str] = {
@@ -453,14 +454,11 @@ def _read_weights(
     found, size = file.stat().st_size, told["bytes"]
     if found != size:
         _refuse(file, f"the file has {found:,} bytes instead of {size:,}", "copy it again")
-    try:
-        with safe_open(file, "numpy") as stored:
-            parts = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
-            entries = {name: (one.get_dtype(), one.get_shape()) for name, one in parts.items()}
-    except (SafetensorError, OSError):
-        _refuse(file, "the header of the weights is wrong", "copy the whole folder again")
-    _compare(file, entries, like, floats)
-    content = file.read_bytes()
+    with file.open("rb") as stream:
+        entries = _header(file, stream, size)
+        _compare(file, entries, like, floats)
+        stream.seek(0)
+        content = stream.read(size)
     if sha256(content).hexdigest() != told["sha256"]:
         _refuse(file, "the content is not what card.json describes", "copy the whole folder again")
     weights: dict[str, Tensor] = safetensors.load(content)
@@ -469,13 +467,47 @@ def _read_weights(
     return weights
 
 
+def _header(file: Path, stream: BinaryIO, size: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return kind and shape of every tensor, once they are shown to fill the file."""
+
+    def lies(problem: str) -> NoReturn:
+        say = f"the header of the weights is wrong: {problem}"
+        _refuse(file, say, "copy the whole folder again")
+
+    start = int.from_bytes(stream.read(8), "little")
+    if size < 8 or start > _HEADER_BYTES or start > size - 8:
+        lies(f"it claims {start:,} bytes for itself")
+    try:
+        told = json.loads(stream.read(start))
+        told.pop("__metadata__", None)
+        entries = []
+        for name, one in told.items():
+            shape, (begin, end) = tuple(one["shape"]), one["data_offsets"]
+            if not all(type(number) is int for number in (*shape, begin, end)):
+                raise TypeError
+            entries.append((begin, end, name, str(one["dtype"]), shape))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        lies("it is not a table of tensors")
+    place = 0
+    for begin, end, name, kind, shape in sorted(entries):
+        if kind not in _DTYPES:
+            lies(f"tensor {name[:60]!r} is of an unknown kind")
+        wide = prod(shape) * _DTYPES[kind].itemsize
+        if begin != place or end - begin != wide or min(shape, default=0) < 0:
+            lies(f"tensor {name[:60]!r} does not lie where it should")
+        place = end
+    if place != size - 8 - start:
+        lies("its tensors do not fill the file")
+    return {name: (kind, shape) for _, _, name, kind, shape in entries}
+
+
 def _compare(file: Path, entries: Mapping[str, Any], like: nn.Module, floats: torch.dtype) -> None:
     wanted, remedy = like.state_dict(), "card.json and the weights belong to different models"
     for name, value in wanted.items():
-        kind = _DTYPES.get(floats if value.is_floating_point() else value.dtype)
+        kind = _DTYPE_NAMES.get(floats if value.is_floating_point() else value.dtype)
         found = entries.get(name)
-        if found != (kind, list(value.shape)):
-            told = "nothing" if found is None else f"{found[0]} {found[1]}"
+        if found != (kind, tuple(value.shape)):
+            told = "nothing" if found is None else f"{found[0]} {list(found[1])}"
             needs = f"the model needs {kind} {list(value.shape)} as {name!r}"
             _refuse(file, f"{needs}, and the file has {told}", remedy)
     for name in entries:
