@@ -237,8 +237,7 @@ class Content:
             raise DataError(f"bytes follow after the {self._name} data")
 
 
-#: Files, and notes on their dates and owners.
-_KINDS = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.XHDTYPE, tarfile.XGLTYPE)
+_NOTES = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # dates and owners
 
 
 class Limits(NamedTuple):
@@ -256,16 +255,22 @@ def read_tar(
 
     Links, devices, sparse files and long names have no place in data sets and are refused; so is
     an archive that stops before its end, which :mod:`tarfile` would not notice. Beyond the limits
-    nothing is unpacked. Whether all is there, who reads must look.
+    nothing is unpacked.
     """
     with reporting(file), open(file, "rb") as stream:
-        members = _members(Content(stream, limits.total), limits.member)
+        seen, members = set[str](), _members(Content(stream, limits.total), limits.member)
         for count, (member, data) in enumerate(members):
             if count == limits.members:
                 raise DataError(f"the archive has more than {limits.members:,} members")
-            name = member.name.removeprefix("./")
-            if member.isreg() and wanted(name):
-                yield name, data
+            if member.type in _NOTES:
+                if b" path=" in data or b" size=" in data:
+                    raise DataError("the archive has a name or size too long for its form")
+                continue
+            if member.name in seen:
+                raise DataError(f"the archive has two members {brief(member.name)}")
+            seen.add(member.name)
+            if member.isreg() and wanted(member.name):
+                yield member.name, data
 
 
 def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
@@ -284,19 +289,30 @@ def _members(content: Content, most: int) -> Iterator[tuple[tarfile.TarInfo, byt
         except tarfile.HeaderError:
             raise DataError(problem) from None
         problem = "a header is damaged"
-        where, parts = f"member {brief(member.name)}", member.name.split("/")
-        inside = parts[0] and ".." not in parts and "\\" not in member.name
-        if not inside or not (member.isdir() or member.type in _KINDS):
-            raise DataError(f"{where} is not a file or folder inside the archive")
-        if not 0 <= member.size <= most:
-            sizes = f"{member.size:,} instead of at most {most:,}"
-            raise DataError(f"{where} has a size of {sizes}")
+        where = f"member {brief(_checked(member, most).name)}"
         data = take(member.size, where)
         take(-member.size % tarfile.BLOCKSIZE, where)
         yield member, data
     while content.some(1 << 16):
         pass  # zeros, or nothing of interest
     content.finish()
+
+
+def _checked(member: tarfile.TarInfo, most: int) -> tarfile.TarInfo:
+    """Return a member that may be read: a file, a folder or notes, inside the archive."""
+    name = member.name
+    if name.startswith("/") or ".." in name.split("/") or "\\" in name:
+        raise DataError(f"member {brief(name)} lies outside the archive")
+    member.name = name.removeprefix("./")
+    if not (member.isdir() or member.type in (*_NOTES, tarfile.REGTYPE, tarfile.AREGTYPE)):
+        raise DataError(f"member {brief(member.name)} is neither a file nor a folder")
+    if member.isreg() and not name:
+        raise DataError("a member has no name")
+    most = 0 if member.isdir() else most
+    if not 0 <= member.size <= most:
+        wanted = f"instead of at most {most:,}"
+        raise DataError(f"member {brief(member.name)} has a size of {member.size:,} {wanted}")
+    return member
 
 
 class Entry(ABC):
