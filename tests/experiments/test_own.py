@@ -60,6 +60,15 @@ def test_test_rows_and_images_keep_their_place() -> None:
             (np.ones((2, 2)), ["a", "b"], np.ones((1, 2)), ["c"]),
             "row 0, column 'labels': unknown class 'c'",
         ),
+        ("own-bad", (np.ones((0, 2)), []), "x has shape (0, 2) for 0 labels"),
+        ("own-bad", ([["a"], ["b"]], [0, 1]), "the loader of data set 'own-bad' gave what is no"),
+        ("own-bad", ([[1, 2], [3]], [0, 1]), "the loader of data set 'own-bad' gave what is no"),
+        ("own-bad", (np.ones((2, 2)), ["a", None]), "the loader of data set 'own-bad' gave what"),
+        (
+            "own-bad",
+            (np.ones((2, 2)), [0, 1], np.ones((2, 3)), [0, 1]),
+            "the loader of data set 'own-bad' gave test rows of another size",
+        ),
     ],
 )
 def test_what_cannot_be_registered_or_loaded_is_named(
@@ -73,6 +82,15 @@ def test_what_cannot_be_registered_or_loaded_is_named(
         both()
     REGISTRY.pop("own-bad", None)
     assert str(caught.value).startswith(sentence)
+
+
+def test_a_list_of_data_sets_names_the_one_that_cannot_be_loaded() -> None:
+    ro.datasets.register("own-bad", lambda: None)
+    try:
+        with pytest.raises(ValueError, match="data set 'own-bad' gave NoneType"):
+            ro.datasets.survey()
+    finally:
+        del REGISTRY["own-bad"]
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])

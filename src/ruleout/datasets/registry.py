@@ -24,7 +24,7 @@ from ruleout.datasets.data_formats import (
     data_root,
 )
 from ruleout.labels.classes import ClassName, encode, find_name
-from ruleout.labels.errors import DataError, brief
+from ruleout.labels.errors import DataError, InputError, brief
 
 
 def names() -> list[str]:
@@ -125,6 +125,7 @@ class LoadedSet(Entry):
     source: str
     origin: str
     known: tuple[tuple[int, int], int, tuple[ClassName, ...]] | None = None
+    name: str = ""  # by which errors call it
 
     files = property(lambda _: ())
     where = property(lambda self: self.origin)
@@ -133,7 +134,7 @@ class LoadedSet(Entry):
     def _counted(self) -> tuple[tuple[int, int], int, tuple[ClassName, ...]]:
         if self.known is not None:
             return self.known
-        data = self.load("", Path())
+        data = self.load(self.name, Path())
         test = 0 if data.y_test is None else len(data.y_test)
         return (len(data.y_train), test), data.x_train.shape[1], data.classes
 
@@ -145,18 +146,29 @@ class LoadedSet(Entry):
         found = self.loader()
         if isinstance(found, Dataset):
             return replace(found, name=name)
+        problem = f"the loader of data set {brief(name)} gave "
         if not isinstance(found, tuple) or len(found) not in (2, 4):
-            problem = f"the loader of data set {brief(name)} gave {type(found).__name__}"
-            raise DataError(problem, "let it return a Dataset, (x, y), or (x, y, x_test, y_test)")
-        classes = tuple(np.unique(np.asarray(found[1])).tolist())
-        test = _flat(found[2], found[3], classes) if len(found) == 4 else None
-        train = _flat(found[0], found[1], classes)
+            say = "let it return a Dataset, (x, y), or (x, y, x_test, y_test)"
+            raise DataError(problem + type(found).__name__, say)
+        try:
+            classes = tuple(np.unique(np.asarray(found[1])).tolist())
+            train, *more = (
+                _flat(x, y, classes) for x, y in zip(found[::2], found[1::2], strict=True)
+            )
+        except InputError:
+            raise
+        except (TypeError, ValueError) as error:  # of NumPy: text, rows of several lengths, None
+            say = "let x be numbers, rows of one length, and y a class for each"
+            raise DataError(f"{problem}what is no table ({error})", say) from None
+        if any(one[0].shape[1:] != train[0].shape[1:] for one in more):
+            raise DataError(f"{problem}test rows of another size", "give them as many features")
+        test = more[0] if more else None
         return self._made(name, train, np.shape(found[0])[1:], test, classes)
 
 
 def _flat(x: Any, y: Any, classes: tuple[ClassName, ...]) -> Rows:
     rows = np.asarray(x, np.float32)
-    if rows.ndim < 2 or len(rows) != len(y):
+    if rows.ndim < 2 or len(rows) != len(y) or not rows.size:
         raise DataError(f"x has shape {rows.shape} for {len(y)} labels", "give one row per label")
     return rows.reshape(len(rows), -1), encode(y, classes, "labels").astype(np.int64)
 
@@ -180,7 +192,7 @@ def register(name: str, loader: Callable[[], Any], *, source: str = "") -> None:
     if name in REGISTRY:
         raise ValueError(f"data set {brief(name)} is registered already; choose another name")
     origin = f"registered by {loader.__module__}"
-    REGISTRY[name] = LoadedSet(loader=loader, source=source, origin=origin)
+    REGISTRY[name] = LoadedSet(loader=loader, source=source, origin=origin, name=name)
 
 
 def _digits() -> tuple[Any, Any]:
