@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web.made import Make, asked_and_said, at, said
+from web.made import Make, at, said
 
 from ruleout.web import RefusedError, Store, User
 from ruleout.web.error_rates import error_rates, weights
@@ -140,75 +140,6 @@ def test_only_leads_decide_and_only_about_what_is_there(store: Store, lea: User)
     store.disable("Lea")
     with pytest.raises(RefusedError):
         store.decide(item, lea, which=A)
-
-
-def left_out(store: Store) -> list[User]:
-    """Have Ann and Bob answer all about two items, and leave out what was said of the first."""
-    people = [store.add_user("Ann"), store.add_user("Bob")]
-    for user in (*people, *people):
-        asked_and_said(store, user)
-    item = number(store)
-    wrong = [row.number for row in store.log() if row.item == item]
-    store.decide(item, store.add_user("Lea", "lead"), voids=wrong)
-    return people
-
-
-def test_what_is_left_out_is_asked_again_also_of_who_said_it(make: Make) -> None:
-    store = make(2, rounds=2)
-    people = left_out(store)
-    assert (store.progress().done, store.progress().given) == (1, 2)
-    asked = [one for user in people for one in store.next(user, 5)]
-    assert [(one.item, one.user) for one in asked] == [(number(store), one.id) for one in people]
-    for one in asked:
-        assert store.answer(one.user, said("no", one.id)).status == "recorded"
-    assert (store.progress().done, store.progress().given) == (2, 4)
-    counts = [row.counts for row in store.log() if row.item == number(store)]
-    assert counts == [False, False, True, True]
-    assert store.next(people[0]) == []
-    assert store.check() == []
-
-
-def test_a_which_that_follows_a_new_yes_counts(make: Make) -> None:
-    store = make(1, ask_which=True)
-    ann, lea = store.add_user("Ann"), store.add_user("Lea", "lead")
-    for _ in range(2):
-        question = store.next(ann)[0]
-        store.answer(ann, said("yes", question.id))
-        store.answer(ann, said("which", question.id, which=question.proposed[0]))
-        if not store.answer_log().decisions:
-            store.decide(number(store), lea, voids=[1])
-    assert [row.counts for row in store.log()] == [False, False, True, True]
-
-
-def test_who_takes_back_what_was_left_out_is_asked_once_more(make: Make) -> None:
-    """An undo of an answer that has lost its round changes nothing else."""
-    store = make(2, rounds=2)
-    ann, _ = left_out(store)
-    mine = [row.id for row in store.log() if row.user == ann.id and row.item == number(store)]
-    store.answer(ann, said("undo", undoes=mine[0]))
-    assert [one.item for one in store.next(ann, 5)] == [number(store)]
-    assert store.check() == []
-
-
-def test_taken_back_what_was_left_out_counts_beside_what_was_said_since(make: Make) -> None:
-    store = make(2, rounds=2)
-    ann, _ = left_out(store)
-    asked_and_said(store, ann)
-    store.decide(number(store), store.user("Lea"))
-    assert [row.counts for row in store.log() if row.item == number(store)] == [True] * 3
-    assert store.check() == []
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["of a known class", "decided"])
-def test_where_the_class_is_known_nothing_is_asked_again(make: Make, known: bool) -> None:
-    store = make(1)
-    asked_and_said(store, ann := store.add_user("Ann"))
-    if known:
-        store.grow(store.settings, [replace(item, gold=B) for _, item in store.items()])
-    which = None if known else B
-    store.decide(number(store), store.add_user("Lea", "lead"), which=which, voids=[1])
-    assert store.next(ann) == []
-    assert store.progress().done == 1
 
 
 def test_who_saw_fewer_decisions_overrides_none(store: Store, lea: User) -> None:

@@ -386,10 +386,7 @@ def extent(db: Connection) -> tuple[int, ...]:
 
 
 def disagreements(db: Connection) -> list[str]:
-    """Return where log and slots disagree; empty: every answer that counts has its slot.
-
-    What a lead once left out has lost its slot, and counts again where that was taken back.
-    """
+    """Return where log and slots disagree; empty: every answer that counts has its slot."""
     # a "which" follows the "yes" that fills its round; one that was imported may stand alone
     alone = and_(answers.c.kind == "which", questions.c.size == 0)
     counted = (
@@ -401,14 +398,11 @@ def disagreements(db: Connection) -> list[str]:
         .subquery()
     )
     same = and_(slots.c.item == counted.c.item, slots.c.round == counted.c.round)
-    astray = select(counted).outerjoin(slots, same & (slots.c.answer == counted.c.number))
+    astray = select(counted.c.id).outerjoin(slots, same & (slots.c.answer == counted.c.number))
     hollow = select(slots.c.answer).outerjoin(counted, slots.c.answer == counted.c.number)
-    left_out = {*chain.from_iterable(db.execute(select(decisions.c.voids)).scalars())}
-    lost = db.execute(astray.where(slots.c.item.is_(None)))
+    lost = db.execute(astray.where(slots.c.item.is_(None))).scalars()
     held = slots.c.answer.is_not(None), counted.c.number.is_(None)
-    return [
-        f"answer {one.id} counts but has no slot" for one in lost if one.number not in left_out
-    ] + [
+    return [f"answer {one} counts but has no slot" for one in lost] + [
         f"a slot holds answer {one}, which does not count"
         for one in db.execute(hollow.where(*held)).scalars()
     ]

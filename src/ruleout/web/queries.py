@@ -101,8 +101,8 @@ STANDING = (
 _said = (
     select(answers.c.number)
     .outerjoin(undone, undone.c.answer == answers.c.number)
-    .where(answers.c.question == questions.c.id)
-    .where(undone.c.answer.is_(None), sa.or_(answers.c.late, answers.c.kind == "skip"))
+    .where(answers.c.question == questions.c.id, answers.c.kind != "undo")
+    .where(undone.c.answer.is_(None))
 )
 _other = slots.alias()
 _holds = select(_other.c.item).where(
@@ -110,8 +110,7 @@ _holds = select(_other.c.item).where(
     _other.c.question == questions.c.id,
 )  # fmt: skip
 
-#: Whether who was asked a question skipped it, answered late, or holds its round, as everybody does
-#: whose answer counts; an answer that a lead left out has none.
+#: Whether who was asked a question said something that stands, or holds its round.
 # Not EXISTS, for which PostgreSQL would read all answers at once, however few questions there are.
 _busy = sa.or_(*(one.limit(1).correlate(questions).scalar_subquery().is_not(None)
                  for one in (_said, _holds)))  # fmt: skip

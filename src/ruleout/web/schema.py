@@ -147,8 +147,8 @@ decisions = Table(
 )  # fmt: skip
 
 #: Each round of each item: free (no question), leased (no answer), or answered. Rounds that are
-#: not `needed` are further gold questions and imported answers, or held what a lead left out;
-#: `test` says that the item is asked as gold.
+#: not `needed` are further gold questions and imported answers; `test` says that the item is asked
+#: as gold.
 slots = Table(
     "slots", METADATA,
     Column("item", Integer, ForeignKey("items.id"), primary_key=True, autoincrement=False),

@@ -222,9 +222,8 @@ class Store(Accounts, AbstractContextManager["Store"]):
         """Decide what an item is, or which answers about it to leave out; the last decision counts.
 
         With a class, answers that rule it out are left out. With neither, nothing is decided any
-        more. No row is ever changed: the decisions before stay in the database. Without a class,
-        what is left out is asked again, in a round of its own and also of who gave that answer.
-        Who says how many decisions about the item they have `seen` overrides no other.
+        more. No row is ever changed: the decisions before stay in the database. Who says how many
+        decisions about the item they have `seen` overrides no other.
         """
         out, at, number = sorted({key(one) for one in voids}), moment(now), key(item)
         row = {"by": by.id, "item": number, "which": which, "voids": tuple(out), "at": at}
@@ -234,10 +233,8 @@ class Store(Accounts, AbstractContextManager["Store"]):
             k = len(self._refreshed(db)[0].classes)
             if which is not None and key(which) not in range(k):
                 raise RefusedError(f"there is no class {brief(which)}", f"classes are 0 to {k - 1}")
-            about = _decidable(db, number, out, seen)
+            _check_decision(db, number, out, seen)
             db.execute(insert(decisions).values(row))
-            if which is None and about.gold is None:
-                _ask_again(db, number, out)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -406,20 +403,19 @@ def grow_project(
     return Grown(items=len(fresh), known=len(given) - len(fresh), gold=named)
 
 
-def _write_rounds(db: Connection, more: int, *where: Any) -> None:
-    """Add rounds to items, after those that they have had: a skip has a question and no slot."""
+def _write_rounds(db: Connection, more: int) -> None:
+    """Add rounds to every item, after those that it has had: a skip has a question and no slot."""
     had = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
     end = func.max(had.c.round) + 1
     row = select(had.c.item, end, items.c.place, literal(True), literal(False))
-    row = row.join(items, items.c.id == had.c.item).where(*where)
-    row = row.group_by(had.c.item, items.c.place)
+    row = row.join(items, items.c.id == had.c.item).group_by(had.c.item, items.c.place)
     names = ("item", "round", "place", "needed", "test")
     for _ in range(more):
         db.execute(insert(slots).from_select(names, row))
 
 
-def _decidable(db: Connection, item: int, out: Sequence[int], seen: int | None) -> Row[Any]:
-    """Return an item, locked so that leads decide about it in turn, or raise."""
+def _check_decision(db: Connection, item: int, out: Sequence[int], seen: int | None) -> None:
+    """Lock an item, so that leads decide about it in turn, and raise where they cannot."""
     about = db.execute(_ITEM.with_for_update(key_share=True), {"item": item}).first()
     said = select(answers.c.number).join(questions, answers.c.question == questions.c.id)
     there = {*in_chunks(db, said.where(questions.c.item == item), answers.c.number, out)}
@@ -431,15 +427,6 @@ def _decidable(db: Connection, item: int, out: Sequence[int], seen: int | None) 
         problem = f"a lead decided about {brief(about.name)} after this page was loaded"
         remedy = "see how it stands now, and decide again if that is wrong"
         raise RefusedError(problem, remedy, reason="conflict")
-    return about
-
-
-def _ask_again(db: Connection, item: int, out: Sequence[int]) -> None:
-    """Take answers out of their rounds, and add a round for each that the item needs."""
-    held = update(slots).where(slots.c.item == item, slots.c.answer.in_(out), slots.c.needed)
-    empty = dict.fromkeys(("question", "holder", "expires", "answer"))
-    left_out = db.execute(held.values(needed=False, **empty)).rowcount
-    _write_rounds(db, left_out, items.c.id == item)
 
 
 def _fresh(db: Connection, given: Sequence[Earlier]) -> list[Earlier]:
