@@ -77,6 +77,14 @@ def decided(client: Client, item: int, **fields: str) -> Response:
     return client.form("/team/decide", **dict(hidden), **fields)
 
 
+def test_a_form_from_before_an_update_is_to_be_loaded_anew(site: Site) -> None:
+    item, lea = _clash(site), site.login("Lea", "lead")
+    told = lea.form("/team/decide", **{"item": str(item), "class": "b"})
+    assert told.status_code == 409
+    assert "reload the page" in told.text
+    assert site.store.answer_log().decisions == ()
+
+
 def test_what_is_ticked_joins_what_was_left_out_before(site: Site) -> None:
     site.store.bring([
         Earlier(item="3.png", annotator=name, kind="which", which=which)

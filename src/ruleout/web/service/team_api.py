@@ -63,6 +63,9 @@ class TeamApi:
         name, classes = form.get("class", ""), self._store.settings.classes
         seen = _number(form.get("seen", ""))
         try:
+            if seen < 0:
+                problem = "this page is from before ruleout was updated"
+                raise RefusedError(problem, "reload the page", reason="conflict")
             if "back" in form:
                 name, voids = "", []
             elif name and name not in classes:
