@@ -6,6 +6,7 @@ import pytest
 from web.made import Make, asked_and_said, at, counted, said
 
 from ruleout.web import RefusedError
+from ruleout.web.entities import Turn, TurnRequest
 
 
 def test_thirty_answers_are_taken_back_in_order_and_asked_again(make: Make) -> None:
@@ -108,6 +109,19 @@ def test_a_skip_taken_back_too_late_stays_with_who_has_it(make: Make) -> None:
     assert store.answer(ann, said("undo"), at(2)).status == "recorded"
     assert store.next(ann, 1, at(3)) == []
     assert store.answer(bob, said("no", theirs.id), at(4)).status == "recorded"
+
+
+def test_of_two_who_take_a_skip_back_at_once_one_has_the_round(make: Make) -> None:
+    store = make(1)
+    people = [store.add_user("Ann"), store.add_user("Bob")]
+    for user in people:
+        asked_and_said(store, user, "skip")
+    turns = store.turns([
+        TurnRequest(user=user.id, hold=1, now=at(1), reply=said("undo")) for user in people
+    ])  # fmt: skip
+    held = [len(turn.questions) for turn in turns if isinstance(turn, Turn)]
+    assert held == [1, 0]
+    assert [len(store.next(user, 1, at(2))) for user in people] == held
 
 
 def test_an_item_taken_back_and_left_goes_to_others(make: Make) -> None:

@@ -298,7 +298,8 @@ class _Wave:
         self._undone += [{"answer": row.number, "by": by} for row in (target, *fallen)]
         if asked.id in seat.open:
             return
-        skipped = target.kind == "skip" and asked.held is None and not target.late
+        free = asked.held is None and (asked.item, asked.round) not in self._changed
+        skipped = target.kind == "skip" and free and not target.late
         if skipped or asked.answered == target.number:  # its round is still theirs, or free
             self._lease(seat, asked, asked._mapping)
             seat.open = dict(sorted(seat.open.items()))
