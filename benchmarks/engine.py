@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import ruleout as ro
 from ruleout.models import build
-from ruleout.training import Watch, fit_grid, stack
+from ruleout.training import Watch, fit_grid, gpu_convolutions, stack
 
 BATCH, K = 256, 10
 CASES = {  # name: (rows, features, model, least ratio to the plain loop, to the DataLoader loop)
@@ -327,8 +327,6 @@ def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[
         for bf16 in (False, True)
     }
     found: list[dict[str, Any]] = []
-    from ruleout.training import gpu_convolutions  # which needs Triton
-
     serve = gpu_convolutions.serve
     for models, precision, compiled, own in _RUNS:
         gpu_convolutions.serve = serve if own else lambda *_: None
