@@ -61,11 +61,8 @@ class TeamApi:
         form, item = call.form, _number(call.form.get("item", ""))
         voids = [_number(name[5:]) for name in form if name.startswith("void-")]
         name, classes = form.get("class", ""), self._store.settings.classes
-        seen = _number(form.get("seen", ""))
+        seen = _number(form["seen"]) if "seen" in form else None
         try:
-            if seen < 0:
-                problem = "this page is from before ruleout was updated"
-                raise RefusedError(problem, "reload the page", reason="conflict")
             if "back" in form:
                 name, voids = "", []
             elif name and name not in classes:
