@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import ruleout as ro
 from ruleout.models import build
-from ruleout.training import Watch, fit_grid, gpu_convolutions, stack
+from ruleout.training import Watch, fit_grid, gpu_batch_norm, gpu_convolutions, stack
 
 BATCH, K = 256, 10
 CASES = {  # name: (rows, features, model, least ratio to the plain loop, to the DataLoader loop)
@@ -327,9 +327,11 @@ def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[
         for bf16 in (False, True)
     }
     found: list[dict[str, Any]] = []
-    serve = gpu_convolutions.serve
+    kernels = (gpu_convolutions, gpu_batch_norm)
+    serve = [one.serve for one in kernels]
     for models, precision, compiled, own in _RUNS:
-        gpu_convolutions.serve = serve if own else lambda *_: None
+        for module, ours in zip(kernels, serve, strict=True):
+            module.serve = ours if own else lambda *_: None
         stack._LONGER["cuda"] = stack._LONG = 0 if compiled else 1 << 60
         moments = [time.perf_counter()]
 

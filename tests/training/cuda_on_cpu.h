@@ -1,5 +1,5 @@
 // A block of threads of a CUDA kernel on a CPU: each is a fiber, which yields where it waits for others.
-// Stands for what `convolutions.cu` takes from CUDA; copies arrive at once, so no race is found.
+// Stands for what the sources take from CUDA; copies arrive at once, so no race is found.
 
 #include <ucontext.h>
 
@@ -121,12 +121,13 @@ inline void load_any(u32 (&d)[4], const void* from, bool turned) {
 inline void load(u32 (&d)[4], const void* from) { load_any(d, from, false); }
 inline void load_turned(u32 (&d)[4], const void* from) { load_any(d, from, true); }
 
-inline float number(u32 bits) {
-    const u32 whole = bits << 16;
+inline float __uint_as_float(u32 bits) {
     float out;
-    memcpy(&out, &whole, 4);
+    memcpy(&out, &bits, 4);
     return out;
 }
+
+inline float number(u32 bits) { return __uint_as_float(bits << 16); }
 
 inline void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
     const int lane = current % 32;

@@ -221,3 +221,31 @@ def test_other_convolutions_stay_with_torch() -> None:
         module = torch.nn.Conv2d(4, kind.pop("out", 4), **kind)
         serve(module, torch.device("cuda"))
         assert type(module) is torch.nn.Conv2d
+
+
+@pytest.mark.parametrize("channels", [16, 24, 33, 69])
+def test_batch_norm_of_a_compiled_module(channels: int) -> None:
+    """Inputs are rounded to bf16 first, so that only what is added up can differ."""
+    from ruleout.training.gpu_batch_norm import BatchNorm, serve
+
+    module = torch.nn.BatchNorm2d(channels).cuda()
+    torch.nn.init.uniform_(module.weight, 0.5, 2.0)
+    torch.nn.init.normal_(module.bias)
+    exact = torch.nn.BatchNorm2d(channels).cuda().double()
+    exact.load_state_dict(module.state_dict())
+    serve(module, torch.device("cuda"))
+    assert type(module) is BatchNorm
+    x, slope = (torch.randn(37, channels, 8, 12, device="cuda").bfloat16() for _ in range(2))
+    x += torch.arange(channels, device="cuda")[:, None, None]
+    mine, theirs = (
+        one.to(memory_format=torch.channels_last).requires_grad_() for one in (x, x.double())
+    )
+    out, expected = torch.compile(module, dynamic=False)(mine), exact(theirs)
+    assert out.dtype is torch.bfloat16
+    assert off(out, expected.detach()) < 4e-3
+    found = torch.autograd.grad(out, [mine, *module.parameters()], slope)
+    wanted = torch.autograd.grad(expected, [theirs, *exact.parameters()], slope.double())
+    for one, other, most in zip(found, wanted, (4e-3, 1e-4, 1e-5), strict=True):
+        assert off(one, other) < most
+    for one, other in zip(module.buffers(), exact.buffers(), strict=True):
+        assert off(one.double(), other.double()) < 1e-5

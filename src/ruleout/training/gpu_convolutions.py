@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ruleout.training.gpu_sources import Kernel, compiled
+from ruleout.training.gpu_sources import Kernel, channels_last, compiled
 
 _MOST = 64  # channels
 _NUMBERS = 2**31  # that 32 bits tell apart
@@ -134,11 +134,6 @@ def _sum(device: torch.device) -> Kernel | None:
     return compiled("convolutions.cu", "add_up", (), device)
 
 
-def _channels_last(x: Tensor) -> Tensor:
-    x = x.contiguous(memory_format=torch.channels_last)
-    return x.clone() if x.data_ptr() % 16 else x  # which a copy of 16 bytes asks for
-
-
 def _images(x: Tensor, weight: Tensor, stride: int, turned: bool) -> Tensor:
     sides = [side * stride if turned else side // stride for side in x.shape[2:]]
     shape, last = (len(x), weight.shape[1 if turned else 0], *sides), torch.channels_last
@@ -152,7 +147,7 @@ def convolve(x: Tensor, weight: Tensor, stride: int = 1, turned: bool = False) -
     With as many zeros around them that they keep their size, or, by a stride of 2, half of it.
     `turned`: from the slope of that to the slope of the images.
     """
-    x, weight = _channels_last(x), _channels_last(weight)
+    x, weight = channels_last(x), channels_last(weight)
     out = _images(x, weight, stride, turned)
     images, made, height, width = out.shape
     work = Work(images, height, width, x.shape[1], made, weight.shape[-1], stride, turned)
@@ -163,7 +158,7 @@ def convolve(x: Tensor, weight: Tensor, stride: int = 1, turned: bool = False) -
 @torch.library.custom_op("ruleout::correlate", mutates_args=())
 def correlate(x: Tensor, slope: Tensor, size: int) -> Tensor:
     """Return the gradient of the weights, float32, from the slope of what they made."""
-    x, slope = _channels_last(x), _channels_last(slope)
+    x, slope = channels_last(x), channels_last(slope)
     (images, made, height, width), channels = slope.shape, x.shape[1]
     work = Work(images, height, width, channels, made, size, x.shape[-1] // width)
     how = plan_back(work)

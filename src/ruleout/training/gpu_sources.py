@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import TypeAlias
 
 import torch
+from torch import Tensor
 
 #: Called with the numbers of blocks and of threads, the arguments, and the bytes a block shares.
 Kernel: TypeAlias = Callable[..., None]
@@ -36,3 +37,9 @@ def compiled(
     except (AttributeError, OSError, RuntimeError):
         return None
     return kernel  # type: ignore[no-any-return]
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Return images whose channels lie last, where kernels can read 16 bytes at once."""
+    x = x.contiguous(memory_format=torch.channels_last)
+    return x.clone() if x.data_ptr() % 16 else x

@@ -261,10 +261,10 @@ class Modules:
         self.parameters, self._grad = [flat], torch.zeros_like(flat)
         copies = [deepcopy(module).to(self.device, self.dtype) for module in modules]
         if self._last and self.compute is torch.bfloat16:
-            from ruleout.training.gpu_convolutions import serve
+            from ruleout.training import gpu_batch_norm, gpu_convolutions
 
-            for copy in copies:
-                serve(copy, self.device)
+            for copy, kernels in product(copies, (gpu_convolutions, gpu_batch_norm)):
+                kernels.serve(copy, self.device)
         states, views = [copy.state_dict() for copy in copies], self.named(self.parameters)
         starts = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         repeated = {name: _repeat(start, models, self.device) for name, start in starts.items()}

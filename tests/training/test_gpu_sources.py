@@ -1,4 +1,4 @@
-"""The CUDA source of convolutions, run on the CPU thread by thread, against torch in float64."""
+"""CUDA sources of convolutions and batch norm, run on a CPU thread by thread, against float64."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from ruleout.training import gpu_convolutions
+from ruleout.training import gpu_batch_norm, gpu_convolutions
 from ruleout.training.gpu_convolutions import Plan, Work, plan, plan_back
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(which("g++") is None, reason="needs g++"),
 ]
-HERE, SOURCE = Path(__file__).parent, Path(gpu_convolutions.__file__).with_name("convolutions.cu")
-MAIN = """
+HERE, SOURCES = Path(__file__).parent, Path(gpu_convolutions.__file__).parent
+CONVOLVE = """
 static u16 *x, *slope, *out;
 static float *weight, *parts, *sums;
 int main(int, char** file) {
@@ -37,6 +37,16 @@ int main(int, char** file) {
     launch((NUMBERS + 31) / 32, 1, 256, 0, [] { add_up(parts, sums, BLOCKS, NUMBERS); });
     write(file[3], sums, NUMBERS);
 #endif
+}
+"""
+ADD_UP = """
+static uint4 *x, *slope;
+static float *centre, *out;
+int main(int, char** file) {
+    x = read<uint4>(file[1]), slope = read<uint4>(file[2]), centre = read<float>(file[3]);
+    out = new float[2 * CHANNELS * BLOCKS];
+    launch(BLOCKS, 1, THREADS, 0, [] { sums(x, slope, centre, out, COUNTED); });
+    write(file[4], out, 2 * CHANNELS * BLOCKS);
 }
 """
 WORKS = [
@@ -57,23 +67,28 @@ def bits(x: Tensor) -> bytes:
     return x.detach().movedim(1, -1).contiguous().bfloat16().view(torch.int16).numpy().tobytes()
 
 
-def run(folder: Path, how: Plan, count: int, pixels: int, *given: bytes) -> bytes:
-    text = SOURCE.read_text()
-    head, rest = text.split("// begin of instructions")
-    rest = rest.split("// end of instructions")[1]
-    declared = head.index("extern __shared__")
-    program = '#include "cuda_on_cpu.h"\n' + head[:declared] + rest + MAIN
-    folder.joinpath("main.cpp").write_text(program)
-    values: dict[str, Any] = dict(how.values)
-    values |= {"BLOCKS": how.blocks[0], "AREAS": how.blocks[1], "SHARED": how.shared}
-    values |= {"NUMBERS": count, "COUNTED": pixels, "PART_OF": how.part}
+def run(folder: Path, source: str, main: str, values: dict[str, Any], *given: bytes) -> bytes:
+    """Compile and run a program; what it reads and what it writes are files."""
+    text = SOURCES.joinpath(source).read_text()
+    if "// begin of instructions" in text:  # the CPU has others
+        head, rest = text.split("// begin of instructions")
+        text = head[: head.index("extern __shared__")] + rest.split("// end of instructions")[1]
+    folder.joinpath("main.cpp").write_text('#include "cuda_on_cpu.h"\n' + text + main)
     flags = [f"-D{name}={value}" for name, value in values.items()]
     build = ["g++", "-std=c++20", "-O1", "-w", f"-I{HERE}", *flags, "main.cpp", "-o", "main"]
     subprocess.run(build, cwd=folder, check=True)
-    for name, data in zip(("x", "with"), given, strict=True):
+    names = [f"given-{place}" for place in range(len(given))]
+    for name, data in zip(names, given, strict=True):
         folder.joinpath(name).write_bytes(data)
-    subprocess.run(["./main", "x", "with", "out"], cwd=folder, check=True, timeout=120)
+    subprocess.run(["./main", *names, "out"], cwd=folder, check=True, timeout=120)
     return folder.joinpath("out").read_bytes()
+
+
+def convolved(folder: Path, how: Plan, count: int, pixels: int, *given: bytes) -> bytes:
+    values: dict[str, Any] = dict(how.values)
+    values |= {"BLOCKS": how.blocks[0], "AREAS": how.blocks[1], "SHARED": how.shared}
+    values |= {"NUMBERS": count, "COUNTED": pixels, "PART_OF": how.part}
+    return run(folder, "convolutions.cu", CONVOLVE, values, *given)
 
 
 def images(data: bytes, shape: tuple[int, ...]) -> Tensor:
@@ -115,11 +130,32 @@ def test_convolutions_and_their_gradients(work: Work, many: bool, tmp_path: Path
         how(one) if many else alone(how(one._replace(images=10**6)))
         for how, one in ((plan, work), (plan, back), (plan_back, work))
     ]
-    out = run(tmp_path, plans[0], slope.numel(), work.pixels, bits(x), kept)
+    out = convolved(tmp_path, plans[0], slope.numel(), work.pixels, bits(x), kept)
     assert off(images(out, slope.shape), made.detach()) < 4e-3  # half of bf16's last bit
-    along = run(tmp_path, plans[1], x.numel(), back.pixels, bits(slope), kept)
+    along = convolved(tmp_path, plans[1], x.numel(), back.pixels, bits(slope), kept)
     assert off(images(along, x.shape), read_by) < 4e-3
-    grad = run(tmp_path, plans[2], weight.numel(), work.pixels, bits(x), bits(slope))
+    grad = convolved(tmp_path, plans[2], weight.numel(), work.pixels, bits(x), bits(slope))
     shape = (work.made, work.size, work.size, work.channels)
     found = torch.from_numpy(np.frombuffer(grad, np.float32).copy()).view(shape).movedim(-1, 1)
     assert off(found, weighed) < 1e-6
+
+
+@pytest.mark.parametrize("blocks", [1, 5])
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("channels", [3, 16, 24, 33, 64, 69, 128])
+def test_sums_of_a_batch_norm(channels: int, paired: bool, blocks: int, tmp_path: Path) -> None:
+    draw = torch.Generator().manual_seed(channels)
+    x, slope = (
+        (torch.randn(9, channels, 8, 11, generator=draw) * 3 + 50 * one).bfloat16().double()
+        for one in (1, 0)
+    )
+    centre = torch.randn(channels, generator=draw) + 50
+    values = dict(gpu_batch_norm._values(channels, paired))
+    assert int(values["THREADS"]) <= 288
+    about = {"BLOCKS": blocks, "COUNTED": x.numel() // 8}
+    given = (bits(x), bits(slope) if paired else b"", centre.numpy().tobytes() if paired else b"")
+    found = run(tmp_path, "batch_norm.cu", ADD_UP, values | about, *given)
+    parts = torch.from_numpy(np.frombuffer(found, np.float32).copy()).view(2, channels, blocks)
+    known = (slope, centre.double()) if paired else (None, None)
+    expected = gpu_batch_norm.channel_sums(x, *known)[..., 0]
+    assert off(parts.sum(-1), expected) < 1e-6
