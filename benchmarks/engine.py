@@ -327,7 +327,7 @@ def convolutions(model: str, n: int = 50 * BATCH, epochs: int = 4) -> list[dict[
         for bf16 in (False, True)
     }
     found: list[dict[str, Any]] = []
-    kernels = (gpu_convolutions, gpu_batch_norm)
+    kernels: list[Any] = [gpu_convolutions, gpu_batch_norm]
     serve = [one.serve for one in kernels]
     for models, precision, compiled, own in _RUNS:
         for module, ours in zip(kernels, serve, strict=True):

@@ -127,6 +127,14 @@ inline float __uint_as_float(u32 bits) {
     return out;
 }
 
+inline void __threadfence() {}
+inline float __ldcg(const float* from) { return *from; }
+inline u32 atomicInc(u32* at, u32 most) {
+    const u32 before = *at;
+    *at = before < most ? before + 1 : 0;
+    return before;
+}
+
 inline float number(u32 bits) { return __uint_as_float(bits << 16); }
 
 inline void mma(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {

@@ -223,6 +223,7 @@ def test_other_convolutions_stay_with_torch() -> None:
         assert type(module) is torch.nn.Conv2d
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own, as it compiles
 @pytest.mark.parametrize("channels", [16, 24, 33, 69])
 def test_batch_norm_of_a_compiled_module(channels: int) -> None:
     """Inputs are rounded to bf16 first, so that only what is added up can differ."""

@@ -41,12 +41,19 @@ int main(int, char** file) {
 """
 ADD_UP = """
 static uint4 *x, *slope;
-static float *centre, *out;
+static float *known, *running, parts[BLOCKS * 2 * CHANNELS], found[4 * CHANNELS + 1];
+static u32 turn;
+static long long counted = 6;
 int main(int, char** file) {
-    x = read<uint4>(file[1]), slope = read<uint4>(file[2]), centre = read<float>(file[3]);
-    out = new float[2 * CHANNELS * BLOCKS];
-    launch(BLOCKS, 1, THREADS, 0, [] { sums(x, slope, centre, out, COUNTED); });
-    write(file[4], out, 2 * CHANNELS * BLOCKS);
+    x = read<uint4>(file[1]), slope = read<uint4>(file[2]), known = read<float>(file[3]);
+    memcpy(found + 2 * CHANNELS, running = read<float>(file[4]), 2 * CHANNELS * sizeof(float));
+    launch(BLOCKS, 1, THREADS, 0, [] {
+        float* mean = found + 2 * CHANNELS;
+        add_up(x, slope, known, parts, &turn, found, mean, mean + CHANNELS, &counted, COUNTED);
+    });
+    require(!turn, "the turn is not over");
+    found[4 * CHANNELS] = counted;
+    write(file[5], found, 4 * CHANNELS + 1);
 }
 """
 WORKS = [
@@ -141,21 +148,34 @@ def test_convolutions_and_their_gradients(work: Work, many: bool, tmp_path: Path
 
 
 @pytest.mark.parametrize("blocks", [1, 5])
-@pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("channels", [3, 16, 24, 33, 64, 69, 128])
-def test_sums_of_a_batch_norm(channels: int, paired: bool, blocks: int, tmp_path: Path) -> None:
+def test_batch_norm_there_and_back(channels: int, blocks: int, tmp_path: Path) -> None:
     draw = torch.Generator().manual_seed(channels)
-    x, slope = (
-        (torch.randn(9, channels, 8, 11, generator=draw) * 3 + 50 * one).bfloat16().double()
-        for one in (1, 0)
-    )
-    centre = torch.randn(channels, generator=draw) + 50
-    values = dict(gpu_batch_norm._values(channels, paired))
-    assert int(values["THREADS"]) <= 288
-    about = {"BLOCKS": blocks, "COUNTED": x.numel() // 8}
-    given = (bits(x), bits(slope) if paired else b"", centre.numpy().tobytes() if paired else b"")
-    found = run(tmp_path, "batch_norm.cu", ADD_UP, values | about, *given)
-    parts = torch.from_numpy(np.frombuffer(found, np.float32).copy()).view(2, channels, blocks)
-    known = (slope, centre.double()) if paired else (None, None)
-    expected = gpu_batch_norm.channel_sums(x, *known)[..., 0]
-    assert off(parts.sum(-1), expected) < 1e-6
+    shape = (9, channels, 8, 11)
+    x, slope = (torch.randn(shape, generator=draw).bfloat16().double() for _ in range(2))
+    x = (x * 3 + 50).bfloat16().double()  # squares are much larger than variances
+    before = torch.rand(2, channels, generator=draw)
+    module = torch.nn.BatchNorm2d(channels, eps=1e-3, momentum=0.3).double()
+    module.running_mean, module.running_var = before.double()
+    out = module(x)
+    wanted = torch.autograd.grad(out, [module.bias, module.weight], slope)
+    scale = (x.var((0, 2, 3), correction=0) + 1e-3).rsqrt()
+    known = torch.stack([x.mean((0, 2, 3)), scale]).float()
+
+    def add_up(*given: bytes, **told: float) -> Tensor:
+        values: dict[str, Any] = dict(gpu_batch_norm._values(channels, **told))
+        assert int(values["THREADS"]) <= 288
+        about = {"BLOCKS": blocks, "COUNTED": x.numel() // 8}
+        found = run(tmp_path, "batch_norm.cu", ADD_UP, values | about, *given)
+        return torch.from_numpy(np.frombuffer(found, np.float32).copy())
+
+    running = before.numpy().tobytes()
+    there = add_up(bits(x), b"", b"", running, MOMENTUM=0.3, EPSILON=1e-3)
+    assert off(there[: 2 * channels], known.flatten().double()) < 1e-6
+    moved = torch.cat([module.running_mean, module.running_var])
+    assert off(there[2 * channels : -1], moved) < 1e-6
+    assert there[-1] == 7
+    back = add_up(bits(x), bits(slope), known.numpy().tobytes(), running, BACK=1)
+    assert off(back[: 2 * channels], torch.cat(wanted)) < 1e-5
+    assert torch.equal(back[2 * channels : -1], before.flatten())  # nothing runs on the way back
+    assert back[-1] == 6
