@@ -39,7 +39,9 @@ def test_formula_and_gradient_are_torchs() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own, as it compiles
 def test_a_compiled_module_learns_as_with_torchs() -> None:
     torch.manual_seed(0)
-    theirs = nn.Sequential(nn.BatchNorm2d(5), nn.ReLU(), nn.Conv2d(5, 3, 1), nn.BatchNorm2d(3))
+    theirs = nn.Sequential(
+        nn.BatchNorm2d(5), nn.ReLU(), nn.Conv2d(5, 3, 1, bias=False), nn.BatchNorm2d(3)
+    )
     nn.init.uniform_(theirs.get_parameter("0.weight"), 0.5, 2.0)
     nn.init.normal_(theirs.get_parameter("0.bias"))
     mine = deepcopy(theirs)
