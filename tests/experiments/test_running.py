@@ -383,7 +383,7 @@ def test_the_time_of_a_cell_is_that_of_the_trials_that_search(
     assert [every, one] == pytest.approx([1.25 * 8, 1.25 * 4])
 
 
-@pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 3), ("printed", 1)])
+@pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 2), ("printed", 1)])
 def test_the_time_of_a_cell_is_that_of_its_grid(
     monkeypatch: pytest.MonkeyPatch, grid: str, models: int
 ) -> None:

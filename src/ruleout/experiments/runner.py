@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeAlias
@@ -119,39 +120,35 @@ class _Stages:
 def _halve(x: Any, trials: list[Trial], *, checkpoint: Path | None, **how: Any) -> Search:
     """Search in rounds of fewer and fewer configurations, the best, for more and more epochs.
 
-    Each round trains anew, and is judged by its last third, at most as many epochs as whole runs
-    are. Of a round that is over only its estimates are kept.
+    Each round goes on from the one before, and is judged by its last third, at most as many epochs
+    as whole runs are.
     """
     left, rounds = configurations(how.pop("grid")), list[dict[str, Any]]()
     epochs, average = how.pop("epochs"), how.pop("average")
-    file = None if checkpoint is None else checkpoint / "rounds.json"
-    if file is not None and file.exists():
-        rounds = json.loads(file.read_text())
-        left = _better(rounds[-1])
-    for part in HALVING[len(rounds) :]:
-        some = -(-epochs // part)
+    done, start = 0, None
+    for part in HALVING:
+        some = max(-(-epochs // part), done + 1)
+        last = min(average, -(-some // 3), some - done)
         folder = None if checkpoint is None else checkpoint / f"round-{len(rounds)}"
-        last = min(average, -(-some // 3))
-        told = how | {"epochs": some, "every": some, "average": last, "tail": last}
-        found = search(x, trials, grid=left, checkpoint=folder, **told)
+        told = {"epochs": some - done, "every": some, "average": last, "tail": last}
+        going = {"start": start, "moments": part != HALVING[-1], "checkpoint": folder}
+        found = search(x, trials, grid=left, **how | told | going)
         if part == HALVING[-1]:
             break
         means = found.estimates.mean(0) * (1 if found.criterion.higher_is_better else -1)
         scores = [float(one) if np.isfinite(one) else None for one in means]
         rounds.append({"epochs": some, "configurations": left, "scores": scores})
-        left = _better(rounds[-1])
-        if file is not None and folder is not None:
-            write_text(file, json.dumps(rounds))
-            shutil.rmtree(folder)
+        best, state = _better(scores), found.grid.state
+        left, done, start = [left[place] for place in best], some, state and state.of(best)
     record = {**found.grid.record, "rounds": rounds}
     return replace(found, grid=replace(found.grid, record=record))
 
 
-def _better(over: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the best configurations of a round, in the order of the grid; the diverged last."""
-    scores = np.array([-np.inf if one is None else one for one in over["scores"]])
-    best = np.argsort(-scores, kind="stable")[: len(scores) // 3]
-    return [over["configurations"][place] for place in sorted(best)]
+def _better(scores: list[float | None]) -> list[int]:
+    """Return the places of the best third, in the order of the grid; the diverged last."""
+    known = np.array([-np.inf if one is None else one for one in scores])
+    best: list[int] = np.sort(np.argsort(-known, kind="stable")[: len(scores) // 3]).tolist()
+    return best
 
 
 #: What a record keeps of how a grid was trained.
@@ -517,13 +514,14 @@ def count_models(spec: Spec) -> int:
     >>> count_models(Spec(dataset="digits", approach="log", search_trials=1))
     41
     >>> count_models(Spec(dataset="digits", approach="log", trials=1, grid="halving"))
-    3
+    2
     """
     if spec.approach == "auto":
         return _OF_AUTO * spec.trials
     grid = len(configurations(spec.values))
     if spec.grid == "halving":
-        grid = round(sum(grid // 3**place / part for place, part in enumerate(HALVING)))
+        shares = [0.0, *(1 / part for part in HALVING)]  # of the epochs, after each round
+        grid = round(sum(grid // 3**n * (b - a) for n, (a, b) in enumerate(pairwise(shares))))
     return spec.searching * grid + spec.trials
 
 

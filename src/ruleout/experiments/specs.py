@@ -24,9 +24,10 @@ NAMES: dict[str, Any] = loads(
 #: search; ``halving``: the paper's grid, of which most configurations train for fewer epochs.
 GRIDS = ("paper", "printed", "halving")
 
-#: The rounds of successive halving: by what they divide the epochs. Each takes a third of the
-#: configurations of the round before, the best: 36, 12 and 4. All take as long as 1.7 whole runs;
-#: the last is long enough to show which losses overfit, where short ones prefer no weight decay.
+#: The rounds of successive halving: by what they divide the epochs. Each goes on with a third of
+#: the configurations of the round before, the best: 36, 12 and 4. All take as long as 1.4 whole
+#: runs; the last is long enough to show which losses overfit, where short ones prefer no weight
+#: decay.
 HALVING = (125, 32, 4)
 
 #: How features are handed to a model.

@@ -436,7 +436,7 @@ def search(
     if folder is not None:
         options["checkpoint"] = Path(folder) / "grid"
     options |= {"seed": seed, "progress": progress}
-    grid = fit_grid(x, kept, watch=seen, stopping=stop, moments=False, **options)
+    grid = fit_grid(x, kept, watch=seen, stopping=stop, **{"moments": False, **options})
     each = _judged(grid, name, 1 if stop else average, stop is not None)
     estimates, errors = (pool(one, mass, power) for one, power in zip(each, (1, 2), strict=True))
     likeliest = rule == "likeliest" and judge.name == "accuracy"

@@ -41,6 +41,16 @@ class State:
         trials, models = next(iter(self.weights.values())).shape[:2]
         return trials, models
 
+    def of(self, models: Sequence[int]) -> State:
+        """Return where some of the configurations stand."""
+
+        def own(values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: value[:, list(models)] for name, value in values.items()}
+
+        memory = None if self.memory is None else own(self.memory)
+        moments = [own(one) for one in self.moments]
+        return replace(self, weights=own(self.weights), moments=moments, memory=memory)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridFit:
