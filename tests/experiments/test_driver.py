@@ -93,6 +93,32 @@ def test_retries_count_over_restarts(tmp_path: Path, place: str) -> None:
     assert len(notes(tmp_path)) == 4
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_process_without_its_gpu_takes_no_other_task(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """Every task after it would fail, and soon all would be given up; an error alone is no loss."""
+
+    def synchronize() -> None:
+        if lost:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    compute = partial(failing, notes=str(tmp_path / "notes"), fails={"exp": 1})
+    if lost:
+        with pytest.raises(InputError, match=r"lost its GPU during .* exp: ZeroDivisionError: exp"):
+            drive(place, SPECS, compute=compute)
+        with Ledger(place) as ledger:
+            assert [(one.spec, one.times) for one in ledger.failures()] == [(SPECS[1], 1)]
+            assert ledger.claimed() == set()
+    drive(place, SPECS, compute=compute)  # started again, in a process that has one
+    assert len(gather(place).records) == len(SPECS)
+    assert Counter(notes(tmp_path)) == Counter({one.approach: 1 for one in SPECS}) + Counter(
+        ["exp"]
+    )
+
+
 def test_only_what_was_asked_for_is_done(tmp_path: Path, place: str, driving: Drive) -> None:
     with Ledger(place) as ledger:
         ledger.add(SPECS)

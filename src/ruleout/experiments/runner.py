@@ -354,7 +354,8 @@ def work(
     """Do tasks one after another until none is left to claim; yield each when it is over.
 
     A task that raises is written down with its error, tried again after the others, and given up
-    after :data:`~ruleout.experiments.ledger.RETRIES` retries.
+    after :data:`~ruleout.experiments.ledger.RETRIES` retries. Where it took the GPU along, or the
+    GPU it, this process can do no other: the error says so.
     """
     ledger.add(specs)
     left = ledger.open(specs)
@@ -363,7 +364,11 @@ def work(
         with ledger.claim(spec) as mine:
             if not mine or spec not in ledger.open([spec]):  # somebody finished it meanwhile
                 continue
-            settle(ledger, spec, attempt(spec, device, compute))
+            found = attempt(spec, device, compute)
+            settle(ledger, spec, found)
+        if isinstance(found, str) and _lost():
+            problem = f"this process lost its GPU during {spec}: {found}"
+            raise InputError(problem, "start again: what is recorded stays")
         yield spec
         left = ledger.open(specs)
 
@@ -376,6 +381,20 @@ def attempt(spec: Spec, device: str | None, compute: Run) -> Record | str:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         last = traceback.extract_tb(error.__traceback__)[-1]
         return f"{text[:500]} ({Path(last.filename).name}, line {last.lineno})"
+
+
+def _lost() -> bool:
+    """Say whether this process can no longer use its GPU, as after an illegal access to memory.
+
+    Under NVIDIA's multi-process service it is enough that another process was killed.
+    """
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def settle(ledger: Ledger, spec: Spec, found: Record | str) -> None:
