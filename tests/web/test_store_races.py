@@ -17,9 +17,21 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tiers import COUNT
 from web.made import Make, asked_and_said, at, counted, make_items, said
 
-from ruleout.web import Question, Receipt, RefusedError, Settings, Store, UnavailableError, User
+from ruleout.web import (
+    Question,
+    Receipt,
+    RefusedError,
+    Settings,
+    Store,
+    Turn,
+    UnavailableError,
+    User,
+)
 from ruleout.web.database import FairLock
+from ruleout.web.entities import TurnRequest
+from ruleout.web.importing import Earlier
 from ruleout.web.schema import answers, questions, slots
+from ruleout.web.turns import take_turns
 
 
 def work(store: Store, user: User | int, batch: int = 2) -> list[tuple[Question, Receipt]]:
@@ -148,6 +160,31 @@ def test_gold_items_race_without_overlap(make: Make) -> None:
     places = Counter((question.item, question.round) for question, _ in done)
     assert set(places.values()) == {1}
     assert store.progress().done == 80
+
+
+def test_an_import_meets_the_round_that_a_gold_question_adds_just_now(make: Make) -> None:
+    """It waits for who asks, and takes the round after theirs."""
+    store = make(make_items(60, gold=1), gold_rate=0.5)
+    [gold] = [number for number, item in store.items() if item.gold is not None]
+    people = iter([store.add_user(f"user {n}") for n in range(40)])
+    while not any(one.item == gold for one in store.next(next(people), now=at(0))):
+        pass  # who gets its own round
+    answer = Earlier(item="0.png", annotator="Zed", kind="no", proposed=(1,))
+    with ThreadPoolExecutor(1) as thread:
+        with store._database.writing() as db:
+            asked: list[Question] = []
+            while not any(one.item == gold for one in asked):
+                wish = TurnRequest(user=next(people).id, hold=1, now=at(0))
+                [turn] = take_turns(db, store._refreshed, [wish])
+                assert isinstance(turn, Turn)
+                asked = turn.questions
+            brought = thread.submit(store.bring, [answer])
+            sleep(0.5)
+            assert not brought.done()
+        assert brought.result().added == 1
+    [row] = store.log()
+    assert row.round == asked[0].round + 1
+    assert store.check() == []
 
 
 # ---------------------------------------------------------------------- the database says no

@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from ruleout.web.entities import IMPORTED
@@ -173,6 +172,13 @@ LAST_ROUNDS = (
     .where(_of_items)
     .group_by(slots.c.item)
 )
+#: Rounds are added to items that are locked, and nobody waits for who adds some just now.
+GOLD_LOCKED = (
+    select(items.c.id)
+    .where(items.c.id.in_(_any_of("items")))
+    .order_by(items.c.id)
+    .with_for_update(skip_locked=True, key_share=True)
+)
 GOLD_CLASSES = select(items.c.id, items.c.gold).where(items.c.id.in_(_any_of("items")))
 
 # Many rows in one statement.
@@ -189,13 +195,6 @@ def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence
     if db.dialect.name == "postgresql":
         return db.execute(_add_arrays(table, tuple(rows[0]), told), _columns(rows)).all()
     return db.execute(sa.insert(table).returning(*(table.c[name] for name in told)), rows).all()
-
-
-def add_further(db: sa.Connection, rows: _Rows) -> set[tuple[int, int]]:
-    """Add rounds to items; return those (item, round) that nobody else adds at the same time."""
-    dialect = postgresql if db.dialect.name == "postgresql" else sqlite
-    new = dialect.insert(slots).on_conflict_do_nothing().returning(slots.c.item, slots.c.round)
-    return {(row.item, row.round) for row in db.execute(new, rows)} if rows else set()
 
 
 def hold(db: sa.Connection, rows: _Rows) -> None:
