@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 from sqlalchemy import Connection, Row, Select
 
@@ -105,13 +106,6 @@ class _Seat:
     @property
     def turn(self) -> Turn:
         return Turn(receipt=self.receipt, questions=[*self.open.values()][: self.request.hold])
-
-
-class _Round(NamedTuple):
-    item: int
-    round: int
-    test: bool
-    expires: datetime | None
 
 
 class _Wave:
@@ -342,11 +336,11 @@ class _Wave:
         wanted = sum(min(each, seat.missing) for seat in wanting)
         gold = _Gold(self, wanting) if self._settings.gold_rate else None
         found = self._rows(search, users=users, people=len(users), count=wanted, now=now)
-        left = [_Round(row.item, row.round, row.test, row.expires) for row in found]
+        left: list[Any] = [*found]
         about = {one.item for one in left} | (gold.items if gold else set())
         before = self._rows(queries.ASKED, items=sorted(about), users=users)
         busy = {(row.item, row.user) for row in before if row.busy}
-        given: list[tuple[_Seat, _Round]] = []
+        given: list[tuple[_Seat, Any]] = []  # with the rounds that they get
         for seat in wanting:
             for _ in range(min(each, seat.missing)):
                 new = (one for one in left if (one.item, seat.user) not in busy
@@ -370,7 +364,7 @@ class _Wave:
         ]  # fmt: skip
 
     def _hand_out(
-        self, given: Sequence[tuple[_Seat, _Round]], before: Mapping[tuple[int, int, int], Any]
+        self, given: Sequence[tuple[_Seat, Any]], before: Mapping[tuple[int, int, int], Any]
     ) -> None:
         """Ask the questions, those again that an annotator had there before."""
         tests = sorted({place.item for _, place in given if place.test})
@@ -406,13 +400,13 @@ class _Gold:
         self.items = {row.id for row in locked}
         self._item = {user: item for user, item in found.items() if item in self.items}
         items = sorted(self.items)
-        self._free: defaultdict[int, list[_Round]] = defaultdict(list)
+        self._free: defaultdict[int, list[Any]] = defaultdict(list)
         for row in rows(queries.GOLD_ROUNDS, items=items, now=now):
-            self._free[row.item].append(_Round(row.item, row.round, row.test, row.expires))
+            self._free[row.item].append(row)
         self._last = {row.item: row for row in rows(queries.LAST_ROUNDS, items=items)}
         self.further: dict[tuple[int, int], dict[str, Any]] = {}  # by item and round
 
-    def take(self, seat: _Seat) -> _Round | None:
+    def take(self, seat: _Seat) -> Any:
         """Take a round of a gold item, a further one where all are taken; None: no gold is due."""
         item = self._item.get(seat.user)
         if item is None:
@@ -426,7 +420,7 @@ class _Gold:
         number = last.last + 1 + sum(place[0] == item for place in self.further)
         row = {"item": item, "round": number, "place": last.place, "needed": False, "test": True}
         self.further[item, number] = row
-        return _Round(item, number, True, None)
+        return SimpleNamespace(**row)
 
 
 def _question(row: Mapping[Any, Any], expires: datetime) -> Question:
