@@ -162,6 +162,29 @@ def test_gold_items_race_without_overlap(make: Make) -> None:
     assert store.progress().done == 80
 
 
+def test_gold_questions_come_as_often_where_many_ask_at_once(make: Make) -> None:
+    """Batches beside each other take different gold items; nobody goes without."""
+    store = make(make_items(2200, gold=100), gold_rate=0.2)
+    people = [store.add_user(f"user {n}").id for n in range(100)]
+
+    def at_work(some: list[int]) -> list[bool]:
+        turns, gold = store.turns([TurnRequest(user=one, hold=1, now=at(0)) for one in some]), []
+        for _ in range(20):
+            asked = [turn.questions[0] for turn in turns if isinstance(turn, Turn)]
+            gold += [question.gold for question in asked]
+            turns = store.turns([
+                TurnRequest(user=one, hold=1, now=at(0), reply=said("no", question.id))
+                for one, question in zip(some, asked, strict=True)
+            ])  # fmt: skip
+        return gold
+
+    with ThreadPoolExecutor(4) as threads:
+        found = [one for gold in threads.map(at_work, [people[n::4] for n in range(4)])
+                 for one in gold]  # fmt: skip
+    assert abs(sum(found) / len(found) - 0.2) < 5 * (0.2 * 0.8 / len(found)) ** 0.5
+    assert store.check() == []
+
+
 def test_an_import_meets_the_round_that_a_gold_question_adds_just_now(make: Make) -> None:
     """It waits for who asks, and takes the round after theirs."""
     store = make(make_items(60, gold=1), gold_rate=0.5)

@@ -154,10 +154,12 @@ _before = _theirs.where(questions.c.item == items.c.id, _busy).correlate(items, 
 _gold = select(items.c.id).where(items.c.gold.is_not(None), ~sa.exists(_before))
 
 #: When each annotator sent something last, what they were asked last, and the first gold item that
-#: is new to them.
+#: is new to them, locked: rounds may be added to it. Nobody waits for who adds some just now.
 LAST_SIGNS = _of_each("at", _signs.order_by(answers.c.number.desc()))
 LAST_QUESTIONS = _of_each("last", _theirs.order_by(questions.c.id.desc()))
-GOLD_ITEMS = _of_each("item", _gold.order_by(items.c.place))
+GOLD_ITEMS = _of_each(
+    "item", _gold.order_by(items.c.place).with_for_update(skip_locked=True, key_share=True)
+)
 _of_items = slots.c.item.in_(_any_of("items"))
 GOLD_ROUNDS = (
     select(slots)
@@ -171,13 +173,6 @@ LAST_ROUNDS = (
     )
     .where(_of_items)
     .group_by(slots.c.item)
-)
-#: Rounds are added to items that are locked, and nobody waits for who adds some just now.
-GOLD_LOCKED = (
-    select(items.c.id)
-    .where(items.c.id.in_(_any_of("items")))
-    .order_by(items.c.id)
-    .with_for_update(skip_locked=True, key_share=True)
 )
 GOLD_CLASSES = select(items.c.id, items.c.gold).where(items.c.id.in_(_any_of("items")))
 

@@ -394,11 +394,9 @@ class _Gold:
         users, now = [seat.user for seat in wanting], max(seat.now for seat in wanting)
         last = {row.user: row.last or 0 for row in rows(queries.LAST_QUESTIONS, users=users)}
         due = [user for user in users if wave._proposer.is_gold(user, last[user])]
-        found = {row.user: row.item for row in rows(queries.GOLD_ITEMS, users=due)
-                 if row.item is not None}  # fmt: skip
-        locked = rows(queries.GOLD_LOCKED, items=sorted({*found.values()}))
-        self.items = {row.id for row in locked}
-        self._item = {user: item for user, item in found.items() if item in self.items}
+        found = rows(queries.GOLD_ITEMS, users=due)
+        self._item = {row.user: row.item for row in found if row.item is not None}
+        self.items = {*self._item.values()}
         items = sorted(self.items)
         self._free: defaultdict[int, list[Any]] = defaultdict(list)
         for row in rows(queries.GOLD_ROUNDS, items=items, now=now):
