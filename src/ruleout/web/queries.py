@@ -201,7 +201,7 @@ def hold(db: sa.Connection, rows: _Rows) -> None:
 
 
 def in_chunks(
-    db: sa.Connection, query: sa.Select[Any], column: sa.Column[Any], values: Iterable[Any]
+    db: sa.Connection, query: sa.Select[Any], column: sa.ColumnElement[Any], values: Iterable[Any]
 ) -> Iterator[sa.Row[Any]]:
     """Yield the rows in which the column has one of the values, however many there are."""
     every = list(values)

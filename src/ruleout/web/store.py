@@ -59,6 +59,9 @@ _ASKED = _ITEM.where(
     .exists()
 )
 
+#: Every round that an item has had, and the last of them: a skip has a question and no slot.
+_HAD = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
+_LAST = func.max(_HAD.c.round).label("last")
 
 _ROOM = 1 << 16  # bytes of a disk that count as none: an answer takes a page or two
 
@@ -404,11 +407,9 @@ def grow_project(
 
 
 def _write_rounds(db: Connection, more: int) -> None:
-    """Add rounds to every item, after those that it has had: a skip has a question and no slot."""
-    had = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
-    end = func.max(had.c.round) + 1
-    row = select(had.c.item, end, items.c.place, literal(True), literal(False))
-    row = row.join(items, items.c.id == had.c.item).group_by(had.c.item, items.c.place)
+    """Add rounds to every item, after those that it has had."""
+    row = select(_HAD.c.item, _LAST + 1, items.c.place, literal(True), literal(False))
+    row = row.join(items, items.c.id == _HAD.c.item).group_by(_HAD.c.item, items.c.place)
     names = ("item", "round", "place", "needed", "test")
     for _ in range(more):
         db.execute(insert(slots).from_select(names, row))
@@ -512,11 +513,8 @@ class _Rounds:
         asked = asked.where(slots.c.needed | slots.c.test)
         rows = in_chunks(db, asked, questions.c.item, numbers)
         self._had = {(row.item, row.user) for row in rows}
-        self._last: dict[int, int] = {}
-        for table in (slots, questions):  # a skip has a question and no slot
-            last = select(table.c.item, func.max(table.c.round).label("last"))
-            for row in in_chunks(db, last.group_by(table.c.item), table.c.item, numbers):
-                self._last[row.item] = max(row.last, self._last.get(row.item, 0))
+        last = select(_HAD.c.item, _LAST).group_by(_HAD.c.item)
+        self._last = {row.item: row.last for row in in_chunks(db, last, _HAD.c.item, numbers)}
         self._yes: defaultdict[tuple[int, int], list[tuple[_Place, tuple[int, ...]]]]
         self._yes = defaultdict(list)  # every imported "yes" that no "which" has followed
         query = (
