@@ -180,7 +180,8 @@ GOLD_CLASSES = select(items.c.id, items.c.gold).where(items.c.id.in_(_any_of("it
 # With PostgreSQL each column goes as one array, so that the statement is the same text for any
 # number of rows: it is read and planned once. SQLite takes rows one after another at no cost.
 
-_HELD = ("question", "holder", "expires", "answer")
+_AT = {"at_item": slots.c.item, "at_round": slots.c.round}
+_HELD = {name: slots.c[name] for name in ("question", "holder", "expires", "answer")}
 
 
 def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence[sa.Row[Any]]:
@@ -194,10 +195,9 @@ def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence
 
 def hold(db: sa.Connection, rows: _Rows) -> None:
     """Have rounds change hands, each at its ``at_item`` and ``at_round``."""
-    if rows and db.dialect.name == "postgresql":
-        db.execute(_hold_arrays(), _columns(rows))
-    elif rows:
-        db.execute(_HOLD, rows)
+    arrays = db.dialect.name == "postgresql"
+    if rows:
+        db.execute(_holding(arrays), _columns(rows) if arrays else rows)
 
 
 def in_chunks(
@@ -207,13 +207,6 @@ def in_chunks(
     every = list(values)
     for start in range(0, len(every), _CHUNK):
         yield from db.execute(query.where(column.in_(every[start : start + _CHUNK])))
-
-
-_HOLD = (
-    sa.update(slots)
-    .where(slots.c.item == bindparam("at_item"), slots.c.round == bindparam("at_round"))
-    .values({name: bindparam(name) for name in _HELD})
-)
 
 
 def _columns(rows: _Rows) -> dict[str, list[Any]]:
@@ -228,11 +221,10 @@ def _add_arrays(table: sa.Table, names: tuple[str, ...], told: tuple[str, ...]) 
 
 
 @lru_cache
-def _hold_arrays() -> sa.Executable:
-    places = {"at_item": slots.c.item, "at_round": slots.c.round}
-    given = _given(places | {name: slots.c[name] for name in _HELD})
-    here = [place == given.c[name] for name, place in places.items()]
-    return sa.update(slots).where(*here).values({name: given.c[name] for name in _HELD})
+def _holding(arrays: bool) -> sa.Executable:
+    sent: Any = _given(_AT | _HELD).c if arrays else {one: bindparam(one) for one in _AT | _HELD}
+    here = [place == sent[name] for name, place in _AT.items()]
+    return sa.update(slots).where(*here).values({name: sent[name] for name in _HELD})
 
 
 def _given(columns: dict[str, sa.Column[Any]]) -> sa.TableValuedAlias:
