@@ -17,9 +17,21 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from tiers import COUNT
 from web.made import Make, asked_and_said, at, counted, make_items, said
 
-from ruleout.web import Question, Receipt, RefusedError, Settings, Store, UnavailableError, User
+from ruleout.web import (
+    Question,
+    Receipt,
+    RefusedError,
+    Settings,
+    Store,
+    Turn,
+    UnavailableError,
+    User,
+)
 from ruleout.web.database import FairLock
+from ruleout.web.entities import TurnRequest
+from ruleout.web.importing import Earlier
 from ruleout.web.schema import answers, questions, slots
+from ruleout.web.turns import take_turns
 
 
 def work(store: Store, user: User | int, batch: int = 2) -> list[tuple[Question, Receipt]]:
@@ -148,6 +160,54 @@ def test_gold_items_race_without_overlap(make: Make) -> None:
     places = Counter((question.item, question.round) for question, _ in done)
     assert set(places.values()) == {1}
     assert store.progress().done == 80
+
+
+def test_gold_questions_come_as_often_where_many_ask_at_once(make: Make) -> None:
+    """Batches beside each other take different gold items; nobody goes without."""
+    store = make(make_items(2200, gold=100), gold_rate=0.2)
+    people = [store.add_user(f"user {n}").id for n in range(100)]
+
+    def at_work(some: list[int]) -> list[bool]:
+        turns, gold = store.turns([TurnRequest(user=one, hold=1, now=at(0)) for one in some]), []
+        for _ in range(20):
+            asked = [turn.questions[0] for turn in turns if isinstance(turn, Turn)]
+            gold += [question.gold for question in asked]
+            turns = store.turns([
+                TurnRequest(user=one, hold=1, now=at(0), reply=said("no", question.id))
+                for one, question in zip(some, asked, strict=True)
+            ])  # fmt: skip
+        return gold
+
+    with ThreadPoolExecutor(4) as threads:
+        found = [one for gold in threads.map(at_work, [people[n::4] for n in range(4)])
+                 for one in gold]  # fmt: skip
+    assert abs(sum(found) / len(found) - 0.2) < 5 * (0.2 * 0.8 / len(found)) ** 0.5
+    assert store.check() == []
+
+
+def test_an_import_meets_the_round_that_a_gold_question_adds_just_now(make: Make) -> None:
+    """It waits for who asks, and takes the round after theirs."""
+    store = make(make_items(60, gold=1), gold_rate=0.5)
+    [gold] = [number for number, item in store.items() if item.gold is not None]
+    people = iter([store.add_user(f"user {n}") for n in range(40)])
+    while not any(one.item == gold for one in store.next(next(people), now=at(0))):
+        pass  # who gets its own round
+    answer = Earlier(item="0.png", annotator="Zed", kind="no", proposed=(1,))
+    with ThreadPoolExecutor(1) as thread:
+        with store._database.writing() as db:
+            asked: list[Question] = []
+            while not any(one.item == gold for one in asked):
+                wish = TurnRequest(user=next(people).id, hold=1, now=at(0))
+                [turn] = take_turns(db, store._refreshed, [wish])
+                assert isinstance(turn, Turn)
+                asked = turn.questions
+            brought = thread.submit(store.bring, [answer])
+            sleep(0.5)
+            assert not brought.done()
+        assert brought.result().added == 1
+    [row] = store.log()
+    assert row.round == asked[0].round + 1
+    assert store.check() == []
 
 
 # ---------------------------------------------------------------------- the database says no

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -191,9 +192,8 @@ def compare(
     if expect is not None:
         once = estimate_seconds(x, judging.trials, grid=configs, roughly=True, **options)
         expect(once * sum(costs) * (1 + 2 / len(configs)))
-    ahead = None if progress is None else _ahead(chosen, costs, len(configs), progress)
     every = every or -(-epochs // 50)
-    runner = _Runner(x, judging, every, ahead, choosing, {**options, "tail": average})
+    runner = _Runner(x, judging, every, progress, choosing, {**options, "tail": average})
     true, several = judging.kind == "labels", len(judging.trials) > 1
     method = Method(
         kind=judging.kind,
@@ -208,7 +208,7 @@ def compare(
         holm=holm,
         average=average,
     )
-    rows, best = runner.run_all(chosen, 1 if method.higher_is_better else -1)
+    rows, best = runner.run_all(chosen, costs, 1 if method.higher_is_better else -1)
     if progress is not None:
         progress(1.0, chosen[-1].name)
     marked, method = with_marks(rows, method, ours)
@@ -263,38 +263,50 @@ class _Runner:
     x: Any
     judging: Judging
     every: int  # epochs from one point of a learning curve to the next
-    ahead: Callable[[Approach], list[Callable[[int, int], None]]] | None
+    tell: Progress | None
     choosing: Mapping[str, Any]  # for `search`
     training: Mapping[str, Any]  # for `fit_grid`
 
     def run_all(
-        self, approaches: Sequence[Approach], sign: int
+        self, approaches: Sequence[Approach], costs: Sequence[float], sign: int
     ) -> tuple[list[Row], tuple[Row, GridFit] | None]:
         """Return the rows of all, and the best with its models; those of others are let go."""
         rows: list[Row] = []
         best: tuple[Row, GridFit] | None = None
-        for approach in approaches:
-            row, fit = self._run(approach)
+        marks = [0.0, *(np.cumsum(costs) / np.sum(costs)).tolist()]
+        for approach, (start, end) in zip(approaches, pairwise(marks), strict=True):
+            row, fit = self._run(approach, start, end)
             rows.append(row)
             better = best is None or sign * row.score > sign * best[0].score
             if fit is not None and not row.failed and better:
                 best = row, fit
         return rows, best
 
-    def _run(self, approach: Approach) -> tuple[Row, GridFit | None]:
+    def _part(self, low: float, high: float, name: str) -> Callable[[int, int], None] | None:
+        """Return what says how far a part of the work is; the whole goes from 0 to 1."""
+        if (tell := self.tell) is None:
+            return None
+        tell(low, name)
+        return lambda done, every: tell(low + (high - low) * done / every, name)
+
+    def _run(
+        self, approach: Approach, start: float = 0.0, end: float = 1.0
+    ) -> tuple[Row, GridFit | None]:
         """Choose, train and judge; an approach without a finite estimate comes back as such."""
         began = time.perf_counter()
         trials, training = self.judging.trials, {**self.training, "approach": approach}
-        models = len(self.choosing["grid"]) * len(trials)
+        models = (grid := len(self.choosing["grid"])) * len(trials)
         about = {n: getattr(approach, n) for n in ("label", "family", "form")}
         about |= {"approach": approach.name, "models": models}
-        told = [None, None] if self.ahead is None else self.ahead(approach)
+        middle = start + (end - start) * grid / (grid + 2)  # what is chosen costs two more
+        tell = self._part(start, middle, approach.name)
         try:
-            found = search(self.x, trials, progress=told[0], **self.choosing, **training)
+            found = search(self.x, trials, progress=tell, **self.choosing, **training)
         except DivergedError:
             seconds = time.perf_counter() - began
             return Row(**about, diverged=models, seconds=seconds), None
-        training |= {"epochs": found.epochs, "every": self.every, "progress": told[1]}
+        tell = self._part(middle, end, approach.name)
+        training |= {"epochs": found.epochs, "every": self.every, "progress": tell}
         training["watch"] = {"judged": self.judging.watch()}
         final = refit_chosen(self.x, trials, found.chosen, found.grid, **training)
         estimate, error = found.estimate
@@ -367,26 +379,6 @@ def _costs(approaches: Sequence[Approach], judging: Judging) -> list[float]:
     """
     size = float(np.mean([trial.sets.sizes.mean() for trial in judging.trials]))
     return [max(size, 1) if one.form == "pairs-before" else 1.0 for one in approaches]
-
-
-def _ahead(
-    approaches: Sequence[Approach], costs: Sequence[float], models: int, tell: Progress
-) -> Callable[[Approach], list[Callable[[int, int], None]]]:
-    """Return what says that an approach is next, and gives what its grid and its training call."""
-    marks = [0.0, *(np.cumsum(costs) / np.sum(costs)).tolist()]
-    places = {one.name: place for place, one in enumerate(approaches)}
-
-    def part(low: float, high: float, name: str) -> Callable[[int, int], None]:
-        return lambda done, every: tell(low + (high - low) * done / every, name)
-
-    def stages(approach: Approach) -> list[Callable[[int, int], None]]:
-        name = approach.name
-        start, end = marks[places[name] : places[name] + 2]
-        middle = start + (end - start) * models / (models + 2)  # all rows cost two more
-        tell(start, name)
-        return [part(start, middle, name), part(middle, end, name)]
-
-    return stages
 
 
 def with_marks(

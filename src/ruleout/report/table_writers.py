@@ -12,7 +12,8 @@ from io import StringIO
 from itertools import groupby
 from textwrap import wrap
 from typing import Any, NamedTuple, TypeAlias
-from unicodedata import category, east_asian_width
+
+from rich.cells import cell_len
 
 from ruleout.report.number_format import known, points, signed, value
 from ruleout.report.parts import CellTable, TableCell
@@ -67,7 +68,7 @@ class Table:
     def text(self) -> str:
         """Lay the table out in columns; bold is a star."""
         lines = list(self._lines())
-        widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         rows = "\n".join(self._aligned(line, widths) for line in lines)
         notes = [
             "\n".join(part for line in each.splitlines() for part in wrap(line, _LINE))
@@ -90,7 +91,7 @@ class Table:
     def _aligned(self, line: list[str], widths: list[int]) -> str:
         cells = []
         for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
-            room = " " * (width - _columns(cell))
+            room = " " * (width - cell_len(cell))
             cells.append(cell + room if place < self.names else room + cell)
         return "  ".join(cells).rstrip()
 
@@ -169,14 +170,6 @@ def one_line(name: object) -> str:
 
 def _plain(value: Value) -> str:
     return value.text if isinstance(value, Cell) else "" if value is None else str(value)
-
-
-def _columns(line: str) -> int:
-    """Count the columns a text takes: wide letters two, those that join others none."""
-    return sum(
-        0 if category(sign) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(sign) in "WF")
-        for sign in line
-    )
 
 
 def escape_markdown(name: object) -> str:
@@ -355,7 +348,7 @@ def _cell(table: CellTable, cell: TableCell, short: bool) -> Cell:
 
 def _clipped(name: str) -> str:
     line = one_line(name)
-    while _columns(line) > _NAME:
+    while cell_len(line) > _NAME:
         line = f"{line.rstrip('…')[:-1]}…"
     return line
 

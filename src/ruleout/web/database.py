@@ -7,7 +7,6 @@ disk: ``synchronous = FULL``, ``synchronous_commit = on``.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterator
@@ -151,7 +150,7 @@ class Database:
         if not self.file:
             remedy = "copy the database with pg_dump, and keep project.json with it"
             raise StoreError("the project is in PostgreSQL", remedy)
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))  # it holds hashes of passwords
+        file.touch(0o600, exist_ok=False)  # it holds hashes of passwords
         with _translated(), self.engine.connect() as plain, closing(sqlite3.connect(file)) as copy:
             cast(sqlite3.Connection, plain.connection.driver_connection).backup(copy)
 

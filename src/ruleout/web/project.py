@@ -20,7 +20,7 @@ from sqlalchemy import MetaData
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from ruleout.labels.atomic import atomic_folder, atomic_write
+from ruleout.labels.atomic import atomic_folder, atomic_write, write_text
 from ruleout.labels.classes import storable
 from ruleout.labels.errors import InputError, brief
 from ruleout.labels.row_files import parse_json
@@ -76,7 +76,7 @@ class Project(AbstractContextManager["Project"]):
         with ExitStack() as undo:
             with whole_folder(folder) as part:
                 if address is None:  # the file will hold hashes of passwords
-                    os.close(os.open(part / DATABASE, os.O_CREAT | os.O_EXCL, 0o600))
+                    (part / DATABASE).touch(0o600, exist_ok=False)
                 with Store.create(address or _sqlite(part), settings, found.items) as store:
                     identity = store.identity
                 if address is not None:
@@ -192,12 +192,8 @@ class Card:
 
 def write_card(card: Card, folder: Path) -> None:
     """Write ``project.json``, for its owner's eyes."""
-    content = json.dumps({"format": FORMAT, **asdict(card)}, indent=2).encode()
-    handle = os.open(folder / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "wb") as out:
-        out.write(content + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
+    (folder / FILE).touch(0o600, exist_ok=False)
+    write_text(folder / FILE, json.dumps({"format": FORMAT, **asdict(card)}, indent=2) + "\n")
 
 
 def read_card(folder: Path) -> Card:

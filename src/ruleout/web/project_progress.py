@@ -1,8 +1,7 @@
 """How far a project is, how fast it goes, and how long it will take."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil
@@ -42,7 +41,7 @@ def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
     so_far = min(given + row.gold, every - 1) if left else every
     if user is not None:
         wanted, given = every, so_far
-    team = _pace(db, settings, None)
+    team = per_hour(db, settings)
     return Progress(
         items=row.items,
         done=row.items - row.unfinished,
@@ -50,25 +49,25 @@ def progress(db: Connection, settings: Settings, user: int | None) -> Progress:
         given=given,
         answers=answered,
         skips=row.skips,
-        per_hour=team if user is None else _pace(db, settings, user),
+        per_hour=team if user is None else per_hour(db, settings, user),
         seconds_left=0.0 if not left else (every - so_far) / team * 3600 if team else None,
     )
 
 
-def pace(moments: Sequence[datetime], pause: timedelta) -> float | None:
-    """Return how many come per hour; gaps longer than `pause` are left out."""
-    gaps = [b - a for a, b in pairwise(sorted(moments)) if b - a <= pause]
+def per_hour(db: Connection, settings: Settings, user: int | None = None) -> float | None:
+    """Return how many questions somebody, or all, answered per hour of work, if that is known.
+
+    Of the last rows of the log; imported ones are left out, and gaps longer than a lease.
+    """
+    rows = db.execute(_statements(user is not None)[1], {"user": user})
+    given = [row.received for row in rows if row.kind in _GIVEN and row.status != IMPORTED]
+    pause = timedelta(seconds=settings.lease_seconds)
+    gaps = [b - a for a, b in pairwise(sorted(given)) if b - a <= pause]
     seconds = sum(gaps, timedelta()).total_seconds()
     return len(gaps) / seconds * 3600 if seconds > 0 else None
 
 
-def _pace(db: Connection, settings: Settings, user: int | None) -> float | None:
-    rows = db.execute(_statements(user is not None)[1], {"user": user})
-    given = [row.received for row in rows if row.kind in _GIVEN and row.status != IMPORTED]
-    return pace(given, timedelta(seconds=settings.lease_seconds))
-
-
-RECENT = 100  # rows of the log that the pace is taken from
+_RECENT = 100  # rows of the log that the pace is taken from
 _GIVEN = ("yes", "no", "excluded")
 
 
@@ -100,4 +99,4 @@ def _statements(own: bool) -> tuple[Select[Any], Select[Any]]:
         count("skips", answers, *skips, *said),
     )
     last = select(answers.c.received, answers.c.kind, answers.c.status).where(*said)
-    return counts, last.order_by(answers.c.number.desc()).limit(RECENT)
+    return counts, last.order_by(answers.c.number.desc()).limit(_RECENT)

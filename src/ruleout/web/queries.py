@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import bindparam, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from ruleout.web.entities import IMPORTED
@@ -155,10 +154,12 @@ _before = _theirs.where(questions.c.item == items.c.id, _busy).correlate(items, 
 _gold = select(items.c.id).where(items.c.gold.is_not(None), ~sa.exists(_before))
 
 #: When each annotator sent something last, what they were asked last, and the first gold item that
-#: is new to them.
+#: is new to them, locked: rounds may be added to it. Nobody waits for who adds some just now.
 LAST_SIGNS = _of_each("at", _signs.order_by(answers.c.number.desc()))
 LAST_QUESTIONS = _of_each("last", _theirs.order_by(questions.c.id.desc()))
-GOLD_ITEMS = _of_each("item", _gold.order_by(items.c.place))
+GOLD_ITEMS = _of_each(
+    "item", _gold.order_by(items.c.place).with_for_update(skip_locked=True, key_share=True)
+)
 _of_items = slots.c.item.in_(_any_of("items"))
 GOLD_ROUNDS = (
     select(slots)
@@ -179,7 +180,8 @@ GOLD_CLASSES = select(items.c.id, items.c.gold).where(items.c.id.in_(_any_of("it
 # With PostgreSQL each column goes as one array, so that the statement is the same text for any
 # number of rows: it is read and planned once. SQLite takes rows one after another at no cost.
 
-_HELD = ("question", "holder", "expires", "answer")
+_AT = {"at_item": slots.c.item, "at_round": slots.c.round}
+_HELD = {name: slots.c[name] for name in ("question", "holder", "expires", "answer")}
 
 
 def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence[sa.Row[Any]]:
@@ -191,35 +193,20 @@ def add(db: sa.Connection, table: sa.Table, rows: _Rows, *told: str) -> Sequence
     return db.execute(sa.insert(table).returning(*(table.c[name] for name in told)), rows).all()
 
 
-def add_further(db: sa.Connection, rows: _Rows) -> set[tuple[int, int]]:
-    """Add rounds to items; return those (item, round) that nobody else adds at the same time."""
-    dialect = postgresql if db.dialect.name == "postgresql" else sqlite
-    new = dialect.insert(slots).on_conflict_do_nothing().returning(slots.c.item, slots.c.round)
-    return {(row.item, row.round) for row in db.execute(new, rows)} if rows else set()
-
-
 def hold(db: sa.Connection, rows: _Rows) -> None:
     """Have rounds change hands, each at its ``at_item`` and ``at_round``."""
-    if rows and db.dialect.name == "postgresql":
-        db.execute(_hold_arrays(), _columns(rows))
-    elif rows:
-        db.execute(_HOLD, rows)
+    arrays = db.dialect.name == "postgresql"
+    if rows:
+        db.execute(_holding(arrays), _columns(rows) if arrays else rows)
 
 
 def in_chunks(
-    db: sa.Connection, query: sa.Select[Any], column: sa.Column[Any], values: Iterable[Any]
+    db: sa.Connection, query: sa.Select[Any], column: sa.ColumnElement[Any], values: Iterable[Any]
 ) -> Iterator[sa.Row[Any]]:
     """Yield the rows in which the column has one of the values, however many there are."""
     every = list(values)
     for start in range(0, len(every), _CHUNK):
         yield from db.execute(query.where(column.in_(every[start : start + _CHUNK])))
-
-
-_HOLD = (
-    sa.update(slots)
-    .where(slots.c.item == bindparam("at_item"), slots.c.round == bindparam("at_round"))
-    .values({name: bindparam(name) for name in _HELD})
-)
 
 
 def _columns(rows: _Rows) -> dict[str, list[Any]]:
@@ -234,11 +221,10 @@ def _add_arrays(table: sa.Table, names: tuple[str, ...], told: tuple[str, ...]) 
 
 
 @lru_cache
-def _hold_arrays() -> sa.Executable:
-    places = {"at_item": slots.c.item, "at_round": slots.c.round}
-    given = _given(places | {name: slots.c[name] for name in _HELD})
-    here = [place == given.c[name] for name, place in places.items()]
-    return sa.update(slots).where(*here).values({name: given.c[name] for name in _HELD})
+def _holding(arrays: bool) -> sa.Executable:
+    sent: Any = _given(_AT | _HELD).c if arrays else {one: bindparam(one) for one in _AT | _HELD}
+    here = [place == sent[name] for name, place in _AT.items()]
+    return sa.update(slots).where(*here).values({name: sent[name] for name in _HELD})
 
 
 def _given(columns: dict[str, sa.Column[Any]]) -> sa.TableValuedAlias:

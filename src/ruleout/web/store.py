@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from shutil import disk_usage
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlalchemy import Connection, Row, bindparam, func, insert, literal, select, union_all, update
@@ -31,6 +31,7 @@ from ruleout.web.entities import (
     Grown,
     Item,
     LogRow,
+    Mode,
     Question,
     Receipt,
     RefusedError,
@@ -44,7 +45,7 @@ from ruleout.web.entities import (
 )
 from ruleout.web.project_progress import Progress, progress
 from ruleout.web.proposals import Proposer, capped_law
-from ruleout.web.queries import REVISION, hold, in_chunks
+from ruleout.web.queries import REVISION, add, hold, in_chunks
 from ruleout.web.schema import answers, decisions, items, key, project, questions, slots
 from ruleout.web.turns import sent, take_turns, took
 
@@ -58,6 +59,9 @@ _ASKED = _ITEM.where(
     .exists()
 )
 
+#: Every round that an item has had, and the last of them: a skip has a question and no slot.
+_HAD = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
+_LAST = func.max(_HAD.c.round).label("last")
 
 _ROOM = 1 << 16  # bytes of a disk that count as none: an answer takes a page or two
 
@@ -203,9 +207,8 @@ class Store(Accounts, AbstractContextManager["Store"]):
                 one.id: rounds.place(one, numbers[one.item], who[one.annotator])
                 for one in sorted(fresh, key=lambda one: one.kind == "which")
             }
-            if pairs := [(one, found[one.id]) for one in fresh]:
-                _write_questions(db, settings, pairs, at)
-                _write_answers(db, pairs, at)
+            if fresh:
+                _write_earlier(db, settings.mode, [(one, found[one.id]) for one in fresh], at)
                 self._database.settle(db, schema.slots, schema.questions, schema.answers)
             return Brought(added=len(fresh), known=len(given) - len(fresh), users=added)
 
@@ -404,11 +407,9 @@ def grow_project(
 
 
 def _write_rounds(db: Connection, more: int) -> None:
-    """Add rounds to every item, after those that it has had: a skip has a question and no slot."""
-    had = union_all(*(select(one.c.item, one.c.round) for one in (slots, questions))).subquery()
-    end = func.max(had.c.round) + 1
-    row = select(had.c.item, end, items.c.place, literal(True), literal(False))
-    row = row.join(items, items.c.id == had.c.item).group_by(had.c.item, items.c.place)
+    """Add rounds to every item, after those that it has had."""
+    row = select(_HAD.c.item, _LAST + 1, items.c.place, literal(True), literal(False))
+    row = row.join(items, items.c.id == _HAD.c.item).group_by(_HAD.c.item, items.c.place)
     names = ("item", "round", "place", "needed", "test")
     for _ in range(more):
         db.execute(insert(slots).from_select(names, row))
@@ -512,11 +513,8 @@ class _Rounds:
         asked = asked.where(slots.c.needed | slots.c.test)
         rows = in_chunks(db, asked, questions.c.item, numbers)
         self._had = {(row.item, row.user) for row in rows}
-        self._last: dict[int, int] = {}
-        for table in (slots, questions):  # a skip has a question and no slot
-            last = select(table.c.item, func.max(table.c.round).label("last"))
-            for row in in_chunks(db, last.group_by(table.c.item), table.c.item, numbers):
-                self._last[row.item] = max(row.last, self._last.get(row.item, 0))
+        last = select(_HAD.c.item, _LAST).group_by(_HAD.c.item)
+        self._last = {row.item: row.last for row in in_chunks(db, last, _HAD.c.item, numbers)}
         self._yes: defaultdict[tuple[int, int], list[tuple[_Place, tuple[int, ...]]]]
         self._yes = defaultdict(list)  # every imported "yes" that no "which" has followed
         query = (
@@ -554,48 +552,37 @@ class _Rounds:
         return place
 
 
-_Pairs: TypeAlias = "list[tuple[Earlier, _Place]]"
-
-
-def _write_questions(db: Connection, settings: Settings, pairs: _Pairs, now: datetime) -> None:
-    """Write a question down for every place that is taken now."""
-    modes = {"excluded": "rule-out", "skip": settings.mode}
-    takers = [(one, place) for one, place in pairs if place.taker == one.id]
+def _write_earlier(
+    db: Connection, mode: Mode, pairs: Sequence[tuple[Earlier, _Place]], now: datetime
+) -> None:
+    """Write a question down for every place that is taken now, all answers, and fill the rounds."""
+    modes = {"excluded": "rule-out", "skip": mode}
+    taken = {(at.item, at.round): (one, at) for one, at in pairs if at.taker == one.id}
     rows: list[dict[str, Any]] = [
-        {"item": place.item, "user": place.user, "round": place.round, "gold": False,
+        {"item": at.item, "user": at.user, "round": at.round, "gold": False,
          "mode": modes.get(one.kind, "propose"), "proposed": tuple(sorted(set(one.proposed))),
          "size": len(set(one.proposed)), "law": IMPORTED, "seed": 0, "given": now}
-        for one, place in takers
+        for one, at in taken.values()
     ]  # fmt: skip
-    query = insert(questions).returning(questions.c.id, sort_by_parameter_order=True)
-    numbers = db.execute(query, rows).scalars() if rows else ()
-    for (_, place), number in zip(takers, numbers, strict=True):
-        place.question = number
-
-
-def _write_answers(db: Connection, pairs: _Pairs, now: datetime) -> None:
-    """Write the answers down, and fill the rounds."""
-    rows: list[dict[str, Any]] = [
-        {"id": one.id, "user": place.user, "question": place.question, "kind": one.kind,
+    for row in add(db, questions, rows, "item", "round", "id"):
+        taken[row.item, row.round][1].question = row.id
+    rows = [
+        {"id": one.id, "user": at.user, "question": at.question, "kind": one.kind,
          "excluded": tuple(sorted(set(one.excluded))), "which": one.which, "late": False,
          "status": IMPORTED, "took_ms": took(one.took_ms), "sent": sent(one.time),
          "received": now, "content": IMPORTED}
-        for one, place in pairs
+        for one, at in pairs
     ]  # fmt: skip
-    query = insert(answers).returning(answers.c.number, sort_by_parameter_order=True)
-    numbers = db.execute(query, rows).scalars().all()
-    filled = [(place, number) for (one, place), number in zip(pairs, numbers, strict=True)
-              if place.taker == one.id and place.needed is not None]  # fmt: skip
-    further = [  # nobody is asked for them, so that their place in the order does not matter
-        {"item": one.item, "round": one.round, "place": 0, "needed": False, "test": False}
-        for one, _ in filled if not one.needed
-    ]  # fmt: skip
-    if further:
-        db.execute(insert(slots), further)
+    numbers = {row.id: row.number for row in add(db, answers, rows, "id", "number")}
+    filled = [(one, at) for one, at in taken.values() if at.needed is not None]
+    add(db, slots, [  # nobody is asked for them, so that their place in the order does not matter
+        {"item": at.item, "round": at.round, "place": 0, "needed": False, "test": False}
+        for _, at in filled if not at.needed
+    ], "item")  # fmt: skip
     hold(db, [
-        {"at_item": one.item, "at_round": one.round, "question": one.question,
-         "holder": one.user, "expires": now, "answer": number}
-        for one, number in filled
+        {"at_item": at.item, "at_round": at.round, "question": at.question,
+         "holder": at.user, "expires": now, "answer": numbers[one.id]}
+        for one, at in filled
     ])  # fmt: skip
 
 

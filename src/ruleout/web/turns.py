@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 from sqlalchemy import Connection, Row, Select
 
@@ -36,7 +37,7 @@ from ruleout.web.entities import (
     TurnRequest,
 )
 from ruleout.web.proposals import Proposer
-from ruleout.web.schema import answers, key, questions, undone
+from ruleout.web.schema import answers, key, questions, slots, undone
 
 _LONGEST_ID = 100  # characters of a reply's id
 _RESERVED = "import-"  # so that no reply can stand in for an answer that is yet to be imported
@@ -97,7 +98,6 @@ class _Seat:
     given: dict[int, datetime] = field(default_factory=dict)  # when each of them was asked first
     receipt: Receipt = _NOTHING
     refused: RefusedError | None = None
-    no_gold: bool = False
 
     @property
     def missing(self) -> int:
@@ -106,13 +106,6 @@ class _Seat:
     @property
     def turn(self) -> Turn:
         return Turn(receipt=self.receipt, questions=[*self.open.values()][: self.request.hold])
-
-
-class _Round(NamedTuple):
-    item: int
-    round: int
-    test: bool
-    expires: datetime | None
 
 
 class _Wave:
@@ -343,11 +336,11 @@ class _Wave:
         wanted = sum(min(each, seat.missing) for seat in wanting)
         gold = _Gold(self, wanting) if self._settings.gold_rate else None
         found = self._rows(search, users=users, people=len(users), count=wanted, now=now)
-        left = [_Round(row.item, row.round, row.test, row.expires) for row in found]
+        left: list[Any] = [*found]
         about = {one.item for one in left} | (gold.items if gold else set())
         before = self._rows(queries.ASKED, items=sorted(about), users=users)
         busy = {(row.item, row.user) for row in before if row.busy}
-        given: list[tuple[_Seat, _Round]] = []
+        given: list[tuple[_Seat, Any]] = []  # with the rounds that they get
         for seat in wanting:
             for _ in range(min(each, seat.missing)):
                 new = (one for one in left if (one.item, seat.user) not in busy
@@ -361,17 +354,17 @@ class _Wave:
                 busy.add((place.item, seat.user))
                 given.append((seat, place))
         if gold:
-            given = gold.without_clashes(given)
+            queries.add(self._db, slots, list(gold.further.values()), "item")
         self._hand_out(given, {(row.item, row.user, row.round): row._mapping for row in before})
         got = {seat.user for seat, _ in given}
-        ended = len(found) < wanted or not (got or (gold and gold.clashed))
+        ended = len(found) < wanted or not got
         return [
             seat for seat in wanting
             if seat.missing and not (ended and (gold is None or seat.user not in got))
         ]  # fmt: skip
 
     def _hand_out(
-        self, given: Sequence[tuple[_Seat, _Round]], before: Mapping[tuple[int, int, int], Any]
+        self, given: Sequence[tuple[_Seat, Any]], before: Mapping[tuple[int, int, int], Any]
     ) -> None:
         """Ask the questions, those again that an annotator had there before."""
         tests = sorted({place.item for _, place in given if place.test})
@@ -400,23 +393,18 @@ class _Gold:
         rows = wave._rows
         users, now = [seat.user for seat in wanting], max(seat.now for seat in wanting)
         last = {row.user: row.last or 0 for row in rows(queries.LAST_QUESTIONS, users=users)}
-        due = [
-            seat.user for seat in wanting if not seat.no_gold
-            and wave._proposer.is_gold(seat.user, last[seat.user])
-        ]  # fmt: skip
+        due = [user for user in users if wave._proposer.is_gold(user, last[user])]
         found = rows(queries.GOLD_ITEMS, users=due)
         self._item = {row.user: row.item for row in found if row.item is not None}
         self.items = {*self._item.values()}
         items = sorted(self.items)
-        self._free: defaultdict[int, list[_Round]] = defaultdict(list)
+        self._free: defaultdict[int, list[Any]] = defaultdict(list)
         for row in rows(queries.GOLD_ROUNDS, items=items, now=now):
-            self._free[row.item].append(_Round(row.item, row.round, row.test, row.expires))
+            self._free[row.item].append(row)
         self._last = {row.item: row for row in rows(queries.LAST_ROUNDS, items=items)}
-        self._db = wave._db
-        self._further: dict[tuple[int, int], dict[str, Any]] = {}
-        self.clashed = False
+        self.further: dict[tuple[int, int], dict[str, Any]] = {}  # by item and round
 
-    def take(self, seat: _Seat) -> _Round | None:
+    def take(self, seat: _Seat) -> Any:
         """Take a round of a gold item, a further one where all are taken; None: no gold is due."""
         item = self._item.get(seat.user)
         if item is None:
@@ -427,19 +415,10 @@ class _Gold:
                 free.remove(one)
                 return one
         last = self._last[item]
-        number = last.last + 1 + sum(place[0] == item for place in self._further)
+        number = last.last + 1 + sum(place[0] == item for place in self.further)
         row = {"item": item, "round": number, "place": last.place, "needed": False, "test": True}
-        self._further[item, number] = row
-        return _Round(item, number, True, None)
-
-    def without_clashes(self, given: list[tuple[_Seat, _Round]]) -> list[tuple[_Seat, _Round]]:
-        """Add the further rounds; leave out who would get one that is added elsewhere too."""
-        added = queries.add_further(self._db, list(self._further.values()))
-        lost = self._further.keys() - added
-        for seat, place in given:
-            if place[:2] in lost:
-                seat.no_gold = self.clashed = True
-        return [one for one in given if one[1][:2] not in lost]
+        self.further[item, number] = row
+        return SimpleNamespace(**row)
 
 
 def _question(row: Mapping[Any, Any], expires: datetime) -> Question:

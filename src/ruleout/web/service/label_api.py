@@ -12,7 +12,7 @@ from ruleout.web.batcher import Batcher
 from ruleout.web.entities import MOST_HELD, Item, Kind, Reply, Turn, TurnRequest
 from ruleout.web.service.gate import Call, json_response
 from ruleout.web.service.guidelines import Guidelines
-from ruleout.web.service.options import KEPT_ITEMS, Options
+from ruleout.web.service.options import Options
 from ruleout.web.service.pages import Pages
 from ruleout.web.service.problems import ProblemError
 from ruleout.web.store import Store
@@ -76,7 +76,6 @@ class LabelApi:
         self._store, self._options = store, options
         self._pages, self._guidelines = pages, guidelines
         self._turns = Batcher(self._taken, lanes=store.lanes)
-        self._items: dict[int, Any] = {}
 
     def page(self, call: Call) -> Response:
         """Return the page to label on, with what the project tells annotators."""
@@ -117,18 +116,10 @@ class LabelApi:
     def _taken(self, asked: Sequence[TurnRequest]) -> list[Response | BaseException]:
         """Do what many want, and look up together what they will see."""
         turns = self._store.turns(asked)
-        items = self._seen([turn for turn in turns if isinstance(turn, Turn)])
+        wanted = {one.item for turn in turns if isinstance(turn, Turn) for one in turn.questions}
+        items = {n: _shown_item(n, item) for n, item in self._store.some_items(wanted).items()}
         k = len(self._store.settings.classes)
         return [_response(turn, items, k) if isinstance(turn, Turn) else turn for turn in turns]
-
-    def _seen(self, turns: Sequence[Turn]) -> dict[int, Any]:
-        wanted = {one.item for turn in turns for one in turn.questions}
-        kept = self._items
-        found = {number: kept[number] for number in wanted if number in kept}
-        new = self._store.some_items(wanted - found.keys()) if len(found) < len(wanted) else {}
-        shown = {number: _shown_item(number, item) for number, item in new.items()}
-        self._items = dict([*kept.items(), *shown.items()][-KEPT_ITEMS:]) if shown else kept
-        return found | shown
 
 
 def _response(turn: Turn, items: Mapping[int, Any], k: int) -> Response:

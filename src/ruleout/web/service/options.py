@@ -24,7 +24,6 @@ HASHES_AT_ONCE = 2  # one takes 64 MiB and all of a core
 HASHES_WAITING = 400  # people who may wait for theirs, half of them from one address
 LIMITED_KEYS = 10_000  # people and addresses whose requests are counted
 CHECKED_IMAGES = 100_000  # whose content is known to be as it was
-KEPT_ITEMS = 1000  # in memory: they never change, and each is sent several times
 
 
 def body_bytes(classes: int) -> int:

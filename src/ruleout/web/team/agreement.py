@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaln
 
 from ruleout.labels.sets import Bits, chunks, complement, count, unpack, width
 from ruleout.web.answer_log import AnswerLog, Switch, Whole, keys
@@ -138,16 +139,12 @@ def _log_odds(log: AnswerLog, unheard: Switch, by_others: bool) -> Vector:
         np.bincount(log.user[said[kind[said]]], minlength=len(odds))
         for kind in (log.is_kind("yes"), log.is_kind("no"))
     )
-    said_so = zip(yes.tolist(), no.tolist(), strict=True)
-    return odds + [_log_beta(y + 0.5, n + 0.5) - _log_beta(0.5, 0.5) for y, n in said_so]
+    found: Vector = odds + betaln(yes + 0.5, no + 0.5) - betaln(0.5, 0.5)
+    return found
 
 
 def _pairs(log: AnswerLog) -> Whole:
     return log.item * len(log.users) + log.user
-
-
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 
 def _beliefs(log: AnswerLog, rates: ErrorRates, places: Whole, told: Whole) -> Vector:

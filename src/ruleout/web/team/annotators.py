@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ruleout.web.answer_log import KINDS, AnswerLog, Whole, keys
-from ruleout.web.project_progress import RECENT, pace
 from ruleout.web.schema import moment
 
 
@@ -51,21 +50,6 @@ def _counted(log: AnswerLog, user: int) -> Annotator:
         items=len(np.unique(log.item[standing])),
         median_seconds=float(np.median(took)) / 1000 if len(took) else None,
     )
-
-
-def paces(log: AnswerLog, pause: timedelta) -> dict[str, float]:
-    """Return how many questions each annotator answers per hour of work, where that is known.
-
-    As on the annotator's own page: of the last hundred rows, imported ones and pauses left out.
-    """
-    found, given = {}, log.is_kind("yes", "no", "excluded") & ~log.imported
-    for user in np.unique(log.user).tolist():
-        last = np.flatnonzero(log.user == user)[-RECENT:]
-        moments = log.received[last[given[last]]].tolist()
-        per_hour = pace([moment(received) for received in moments], pause)
-        if per_hour is not None:
-            found[log.users[user]] = per_hour
-    return found
 
 
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000  # microseconds

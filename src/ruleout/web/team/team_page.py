@@ -24,10 +24,11 @@ from ruleout.web import answer_log
 from ruleout.web.answer_log import AnswerLog, Contradiction, Whole
 from ruleout.web.entities import Item, Settings, User
 from ruleout.web.error_rates import Vector, gold_counts
+from ruleout.web.project_progress import per_hour
 from ruleout.web.proposals import capped_law
 from ruleout.web.schema import invites, users
 from ruleout.web.team.agreement import Agreement, agreement, guessing
-from ruleout.web.team.annotators import Annotator, Growth, annotators, growth, paces
+from ruleout.web.team.annotators import Annotator, Growth, annotators, growth
 
 if TYPE_CHECKING:
     from ruleout.web.store import Store
@@ -49,13 +50,14 @@ def numbers(store: Store) -> View:
         kept = _KEPT.get(store)
         if kept is not None and kept[0] == at:
             return kept[1]
-        log = answer_log.read(db, settings)
+        log, people = answer_log.read(db, settings), select(users.c.id, users.c.name)
+        paces = {name: per_hour(db, settings, user) for user, name in db.execute(people)}
     tests = (log.gold_class >= 0) & bool(settings.gold_rate)
     asked = (log.answered > 0) | ~tests  # a test may have been labelled elsewhere
     law, given = capped_law(settings.law, log.k, settings.cap), log.undecided()
     found = View(
         annotators={one.name: one for one in annotators(log)},
-        paces=paces(log, timedelta(seconds=settings.lease_seconds)),
+        paces=paces,
         agreement=agreement(given),  # of all, and of each with the rest
         guessing=guessing(given),
         gold=gold_rates(log),
