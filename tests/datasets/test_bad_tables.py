@@ -143,6 +143,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("jsonl NaN", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": NaN, "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
     ("jsonl huge", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": 1' + "0" * 400 + ', "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is infinite; fill it in, drop the row, or ignore the column"),
     ("jsonl object", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": {"cat": 1}}\n'), "a.jsonl, line 2, column 'not': the row holds {'cat': 1}, not a list; give class names"),
+    ("jsonl objects", given("a.jsonl", '{"a": 1, "not": {"cat": 1}}\n' * 2), "a.jsonl, column 'not': the row holds {'cat': 1}, not a list; give class names"),
     ("jsonl number", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": [1.5]}\n', classes=["cat", "dog", "cow"]), "a.jsonl, line 2, column 'not': unknown class 1.5; the classes are 'cat', 'dog', 'cow'"),
     # Parquet
     ("parquet broken", given("a.parquet", b"PAR1nonsense"), "a.parquet: this is not a readable Parquet file; write it again"),
