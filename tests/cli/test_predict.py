@@ -99,6 +99,15 @@ def test_bad_input(tmp_path: Path) -> None:
             f"{data}: this file is to be read and written; give another name",
         ),
         ([model, data, "--device", "gpu"], "unknown device 'gpu'; say 'cpu' or 'cuda'"),
+        (  # the shell, too, leaves a home that nobody has as it is
+            [model, data, "--out", "~nobody-has-this/out.csv"],
+            f"the folder {Path.cwd()}/~nobody-has-this does not exist; make it first",
+        ),
+        (
+            [model, "~nobody-has-this/new.csv"],
+            "~nobody-has-this/new.csv: there is no such file; the folder ~nobody-has-this does "
+            "not exist either",
+        ),
     ]
     for arguments, sentence in table:
         result = run("predict", *arguments)

@@ -499,7 +499,7 @@ class Source:
     @property
     def project(self) -> bool:
         """Whether it is a project; whoever names a column means a folder of images."""
-        found = (self.data.expanduser() / "project.json").is_file()
+        found = Path(os.path.expanduser(self.data), "project.json").is_file()
         return found and not (self.sets or self.label)
 
     @property
@@ -509,7 +509,7 @@ class Source:
 
     def need_column(self, options: str, given: bool) -> Source:
         """Raise where no column was `given` and folders do not name the classes of images."""
-        place = self.data.expanduser()
+        place = Path(os.path.expanduser(self.data))
         if self.project or given:
             return self
         if not place.exists():

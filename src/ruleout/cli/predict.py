@@ -169,7 +169,7 @@ def _write(found: Iterator[pa.Table], out: Path) -> int:
     from pyarrow import csv, parquet
 
     suffix, rows = out.suffix.lower(), 0
-    with atomic_write(out.expanduser()) as stream, ExitStack() as opened:
+    with atomic_write(out) as stream, ExitStack() as opened:
         writer: Any = None
         for part in found:
             rows += len(part)

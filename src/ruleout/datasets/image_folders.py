@@ -114,7 +114,7 @@ def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
 
 def label_file(folder: Path, ask: Request) -> Path:
     """Return the file that labels images, or the folder itself where its folders do."""
-    file = Path(ask.labels_file or folder / "labels.csv").expanduser()
+    file = Path(os.path.expanduser(ask.labels_file or folder / "labels.csv"))
     file = ask.separated(file)
     if ask.labels_file is None and not file.is_file():
         if ask.taken == (FOLDER,):

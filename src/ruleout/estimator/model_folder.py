@@ -84,7 +84,7 @@ def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -
 
 def check_place(path: str | Path) -> Path:
     """Return the folder that `path` means; raise if a model cannot be written there."""
-    target = Path(os.path.realpath(Path(path).expanduser()))
+    target = Path(os.path.realpath(os.path.expanduser(path)))
     if not target.parent.is_dir():
         _refuse(target.parent, "the folder does not exist", "make it first")
     if not target.exists():
@@ -244,7 +244,7 @@ def export(clf: RuleOutClassifier, path: str | Path) -> None:
     facts = {"classes": names, "ruleout": record["versions"]["ruleout"], "data": record["data"]}
     for name, value in facts.items():
         proto.metadata_props.add(key=name, value=value)
-    with atomic_write(Path(path).expanduser()) as out:
+    with atomic_write(path) as out:
         out.write(proto.SerializeToString())
 
 
@@ -274,7 +274,7 @@ def load(
     >>> bool((again.predict_proba([[0.5]]) == clf.predict_proba([[0.5]])).all())
     True
     """
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     _check_folder(folder)
     file = folder / CARD
     card = _parse(file)
