@@ -51,6 +51,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "row 2, column 'b': X holds NaN; fill in or drop missing values",
     ),
     (
+        "masked values",
+        lambda: _fit(np.ma.masked_equal(X, 4)),
+        "X has masked values; fill them in or drop their rows",
+    ),
+    (
         "NaN in a sparse matrix",
         lambda: _fit(sparse.csr_array(_with(np.nan))),
         "row 2, column 1: X holds NaN; fill in or drop missing values",

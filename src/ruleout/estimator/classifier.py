@@ -561,6 +561,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Bring X to the dtype of the training, as rows of finite numbers."""
         reading = getattr(self, "reading_", {})
         read = reading.get("features")
+        if np.ma.is_masked(X):
+            raise InputError("X has masked values", "fill them in or drop their rows")
         if read is not None and not reset and hasattr(X, "columns"):
             X = inputs.pick_columns(X, reading)
         if isinstance(X, np.ndarray) and X.ndim > 2:
@@ -836,7 +838,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         groups = together(data.x, data.trial.groups)
         groups = np.arange(n) if groups is None else groups
         if len(np.unique(groups)) < 2:
-            raise InputError("a single row, or group, trained the model", "say cross=False")
+            say = "train on more, or leave these rows to the model with cross=False"
+            raise InputError("a single row, or group, trained the model", say)
         options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
         fewest, most = _CUTS if _dense(self.module_) else _CUTS[:1] * 2
         cuts = int(np.clip(1000 * fewest // n, fewest, most)) if n < _MANY else 1
