@@ -55,7 +55,7 @@ FILE = "file"  # the column of a label file that names the images
 FOLDER = "folder"  # the label of images that lie in folders of their class, without a label file
 WEIGHT = "weight"  # the column of a label file that says how likely each row is right
 
-_MOST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max) / 4  # number of which float32 still holds differences
 _EXACT, _IDS = 2**24, 2**64  # float32 holds every whole number up to here; ids end there
 _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 _APART = 100  # times as large, from where on raw columns lose
@@ -789,7 +789,7 @@ def to_matrix(
     for place, name in enumerate(table.column_names):
         values = numbers(table.column(place))
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-        if not math.isfinite(high - low) or max(-low, high) > _MOST:
+        if not math.isfinite(high - low) or max(-low, high) > LARGEST:
             raise _bad_cells(table.column(place), values, name)
         x[:, place] = values
         if name not in fractional and (values != np.rint(values)).any():
@@ -802,7 +802,7 @@ def to_matrix(
 def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
     from ruleout.labels.files import shown_cell
 
-    rows = np.flatnonzero(~(np.abs(values) <= _MOST)).tolist()
+    rows = np.flatnonzero(~(np.abs(values) <= LARGEST)).tolist()
     value, remedy = values[rows[0]], "fill it in, drop the row, or ignore the column"
     if math.isinf(value):
         problem = "the cell is infinite"
