@@ -454,6 +454,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         lambda: _fit().resolve(X, ro.draw(Y, classes=4, seed=0)),
         "the classes are 0, 1, 2, 3, not 0, 1, 2; use the same class names in the same order",
     ),
+    (
+        "resolve infinitely likely",
+        lambda: _fit().resolve(X, likelihood=np.where(np.eye(6, 3), np.inf, 0.0)),
+        "likelihood has shape (6, 3), or a row without a finite maximum; give (6, 3) logarithms",
+    ),
 ]
 
 

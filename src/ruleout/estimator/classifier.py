@@ -876,8 +876,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         one = isinstance(likelihood, np.ndarray | Tensor | list)
         for weight, table in [(0.0, likelihood)] if one else likelihood:
             found = torch.as_tensor(np.asarray(table, float))
-            if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
-                say = f"likelihood has shape {tuple(found.shape)}, or a row without any class"
+            if found.shape != like.shape or not found.amax(-1).isfinite().all():
+                say = f"likelihood has shape {tuple(found.shape)}, or a row without a finite maximum"
                 raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
             yield weight, found
 
