@@ -877,8 +877,9 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         for weight, table in [(0.0, likelihood)] if one else likelihood:
             found = torch.as_tensor(np.asarray(table, float))
             if found.shape != like.shape or not found.amax(-1).isfinite().all():
-                say = f"likelihood has shape {tuple(found.shape)}, or a row without a finite maximum"
-                raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
+                told, wanted = tuple(found.shape), tuple(like.shape)
+                say = f"likelihood has shape {told}, or a row without a finite maximum"
+                raise ValueError(f"{say}; give {wanted} logarithms")
             yield weight, found
 
     def save(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> None:
