@@ -70,6 +70,12 @@ def redrawn(content: str, out: str, **options: Any) -> Callable[[], object]:
     return call
 
 
+def far() -> object:
+    """Draw from a table with a date that is too far away for Python."""
+    Path("a.parquet").write_bytes(parquet(a=pa.array([2**62, 0], pa.timestamp("us")), y=["b", "c"]))
+    return draw_table("a.parquet", "b.csv", label="y")
+
+
 def pipe() -> Table:
     Path("a.csv").symlink_to("/dev/null")
     return read_table("a.csv")
@@ -205,6 +211,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("draw itself", redrawn("a,y\n1,cat\n2,dog\n", "./a.csv"), "a.csv: this file is to be read and written; give another name"),
     ("draw column", redrawn("a,y\n1,cat\n2,dog\n", "b.csv", label="z"), "a.csv: there is no column 'z'; the columns are 'a', 'y'"),
     ("draw twice", redrawn("excluded,y\n1,cat\n2,dog\n", "b.csv"), "a.csv: there is a column 'excluded' already; rename it, or use --sets-only"),
+    ("draw dates", far, "column 'a': a cell of type timestamp[us] cannot be written as text; write .parquet instead"),
     ("draw text", redrawn("a,y\nx,cat\ny,dog\n", "b.npz"), "a.csv, line 2, column 'a': 'x' is not a number; ignore the column (--ignore a), take its words (--text a), or turn it into numbers (2 rows: lines 2, 3)"),
 ]  # fmt: skip
 
