@@ -200,6 +200,24 @@ def test_one_row_has_no_standard_error() -> None:
     assert by_sets.low < by_label.low  # which says less
 
 
+@pytest.mark.parametrize("known", ["gold", "truth"])
+def test_the_standard_error_holds_where_rates_or_labels_are_uncertain(known: str) -> None:
+    """Over a hundred draws: what 30 gold questions tell of the rate, or 100 labels of the rest."""
+    found, k, n = [], 5, 1000
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        y = random.integers(k, size=n)
+        predicted = np.where(random.random(n) < 0.7, y, random.integers(k, size=n))
+        told: dict[str, Any] = {"error": (random.binomial(30, 0.1), 30)}
+        if known == "truth":
+            told = {"truth": np.where(np.arange(n) < 100, y, -1)}
+        sets = ro.draw(y, k, seed=seed, noise=0.1 if known == "gold" else 0.0)
+        share = SetScores().add(np.eye(k)[predicted], ro.evidence(sets, **told)).result()
+        found.append(share["accuracy"][:2])
+    estimates, errors = np.array(found).T
+    assert errors.mean() == pytest.approx(estimates.std(), rel=0.25)
+
+
 def test_precision_and_recall_are_those_of_scikit_learn() -> None:
     from sklearn.metrics import precision_recall_fscore_support
 

@@ -97,7 +97,6 @@ class SetScores:
         self._earned: Counter[tuple[float, ...]] = Counter()  # value and its two variances
         self._stayed: Counter[bool] = Counter()
         self._judged: Interval | None = None
-        self._grouped = False
 
     def add(
         self, probabilities: Array, sets: Any, rate: Array | None = None, groups: Any = None
@@ -110,7 +109,6 @@ class SetScores:
         said = sets if isinstance(sets, Evidence) else Trial(sets, rate=rate).said
         if said is sets or groups is not None:
             self._judged = said.judge(predicted, groups=groups) or Interval(np.nan, 0.0, 1.0)
-            self._grouped = groups is not None
         says = np.flatnonzero(said.sets.sizes)
         rows = np.stack(said.credit.of(predicted))[:, says]
         keys, times = np.unique(rows, axis=1, return_counts=True)
@@ -129,11 +127,11 @@ class SetScores:
     def _accuracy(self, n: int) -> Share:
         if not n:
             return Share(np.nan, np.inf, 0.0, 1.0)
+        if self._judged is not None:
+            return _spread_over(self._judged.proper)
         keys, times = zip(*sorted(self._earned.items()), strict=True)
         credit, count = Credit(*np.array(keys).T), np.array(times)
-        found = (self._judged or judge(credit, count)).proper
-        if self._grouped:
-            return _spread_over(found)
+        found = judge(credit, count).proper
         weight = credit.row_weight
         off = weight @ (count * weight * np.square(credit.value - found.estimate))
         error = np.sqrt(off * n / (n - 1)) / (count @ weight) if n > 1 else np.inf
@@ -141,7 +139,8 @@ class SetScores:
 
 
 def _spread_over(found: Interval) -> Share:
-    return Share(found.estimate, (found.high - found.low) / 3.92, found.low, found.high)
+    error = (found.high - found.low) / 3.92 if np.isfinite(found.estimate) else np.inf
+    return Share(found.estimate, error, found.low, found.high)
 
 
 def _share(hits: int, n: int) -> Share:
