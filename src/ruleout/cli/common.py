@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from importlib import import_module
@@ -248,6 +248,15 @@ def parse_rate(text: str) -> float | tuple[int, int]:
         raise typer.BadParameter(problem) from None
 
 
+class Terminal(Console):
+    """Where results are printed. Whoever reads them may stop, as ``head`` does."""
+
+    def on_broken_pipe(self) -> None:
+        with suppress(SystemExit):  # 1, as if that were an error
+            super().on_broken_pipe()
+        raise BrokenPipeError
+
+
 def show_rows(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -267,7 +276,7 @@ def show_rows(
         grid.add_column(escape(column), justify=side, **told)
     for row in rows:
         grid.add_row(*(escape(str(cell)) for cell in row))
-    console = Console()
+    console = Terminal()
     if not console.is_terminal and not framed:
         console.width = 1000
     console.print(grid, highlight=False)
