@@ -288,6 +288,8 @@ def check_folder(place: Path, option: str = "--out") -> None:
         place = place.parent
     if not place.is_dir():
         raise ValueError(f"{place}: this is a file; name a folder with {option}")
+    if not os.access(place, os.W_OK):
+        raise ValueError(f"{place}: nothing can be written there; name another with {option}")
 
 
 def expecting(device: str) -> Callable[[float], None]:

@@ -87,6 +87,8 @@ def check_place(path: str | Path) -> Path:
     target = Path(os.path.realpath(os.path.expanduser(path)))
     if not target.parent.is_dir():
         _refuse(target.parent, "the folder does not exist", "make it first")
+    if not os.access(target.parent, os.W_OK):
+        _refuse(target.parent, "nothing can be written there", "choose another folder")
     if not target.exists():
         return target
     if not target.is_dir():
