@@ -544,7 +544,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         trial = Trial(sets, rate=rate, groups=codes, evidence=known)
         data = inputs.TrainingData(x, trial, names)
         data = data.weighted(weight, self.class_weight, self.learns_unlabelled)
-        if not isinstance(self.scale, bool) and self.scale != "range":
+        if not isinstance(self.scale, bool | np.bool_) and self.scale != "range":
             raise InputError(f"scale is {brief(self.scale)}", 'say True, False or "range"')
         own = self.module_ if part and not reset else None
         if isinstance(own, Scaled):
@@ -704,7 +704,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         parts = _FOLDS if share is None and n <= many else None
         if share is None:
             share = max(0.1, 1000 / n) if self._small and parts is None else 0.1
-        if not isinstance(share, (int, float)) or not 0 < share < 1:
+        if not isinstance(share, Real) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)
         if rule not in get_args(Rule):
