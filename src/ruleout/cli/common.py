@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -257,6 +258,14 @@ class Terminal(Console):
         raise BrokenPipeError
 
 
+#: What terminals take for commands; names of classes and items come from strangers.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return repr(found[0])[1:-1]
+
+
 def show_rows(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -275,7 +284,7 @@ def show_rows(
         told: Any = {"overflow": "ellipsis" if framed else "fold", "style": style}
         grid.add_column(escape(column), justify=side, **told)
     for row in rows:
-        grid.add_row(*(escape(str(cell)) for cell in row))
+        grid.add_row(*(escape(_CONTROL.sub(_spelled, str(cell))) for cell in row))
     console = Terminal()
     if not console.is_terminal and not framed:
         console.width = 1000
