@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +152,25 @@ def test_other_errors_and_closed_pipes_are_not_hidden_as_bad_input() -> None:
     with pytest.raises(typer.Exit) as left, friendly():
         raise BrokenPipeError
     assert left.value.exit_code == 0
+
+
+def test_a_reader_that_stops_is_no_error(data: Path) -> None:
+    """As of ``ruleout check … | head -1`` with ``pipefail``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    told = [sys.executable, "-m", "ruleout", "check", str(data), "--excluded", "not"]
+    done = subprocess.run(
+        [*told, "--ignore", "city,is"], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, b"Broken" in done.stderr) == (0, False)
+
+
+def test_an_old_terminal_shows_what_it_can(data: Path) -> None:
+    told = [sys.executable, "-m", "ruleout", "check", str(data), "--excluded", "not"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*told, "--ignore", "city,is"], env=env, capture_output=True, check=True)
+    assert b"% ? " in done.stdout  # the share of a class, plus or minus
 
 
 def test_options_are_parsed(tmp_path: Path) -> None:

@@ -44,7 +44,12 @@ def test_sets_give_an_accuracy_and_consistency_with_their_intervals() -> None:
     wanted: Any = ro.evidence(SETS).judge(clf.predict_proba(X).argmax(1))
     ends = [found["accuracy"][name] for name in ("estimate", "low", "high")]
     np.testing.assert_allclose(ends, wanted)
-    assert abs(ends[0] - unbiased_accuracy(clf, X, SETS)) < found["accuracy"]["standard_error"]
+    ruled_out = SETS.excluded[np.arange(len(SETS)), clf.predict_proba(X).argmax(1)]
+    values = 1 - ruled_out * (len(NAMES) - 1) / SETS.sizes
+    assert len({*SETS.sizes.tolist()}) > 1
+    error = values.std(ddof=1) / len(SETS) ** 0.5
+    assert found["accuracy"]["standard_error"] == pytest.approx(error)
+    assert ends[0] == pytest.approx(unbiased_accuracy(clf, X, SETS)) == pytest.approx(values.mean())
     assert found["consistency"]["estimate"] == pytest.approx(consistency(clf, X, SETS))
     assert found["consistency"]["low"] < found["consistency"]["estimate"]
 
@@ -193,6 +198,24 @@ def test_one_row_has_no_standard_error() -> None:
     assert doubted["accuracy"].estimate <= doubted["accuracy"].high  # a share of 1.2 is none
     assert by_sets[:2] == (1, np.inf)
     assert by_sets.low < by_label.low  # which says less
+
+
+@pytest.mark.parametrize("known", ["gold", "truth"])
+def test_the_standard_error_holds_where_rates_or_labels_are_uncertain(known: str) -> None:
+    """Over a hundred draws: what 30 gold questions tell of the rate, or 100 labels of the rest."""
+    found, k, n = [], 5, 1000
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        y = random.integers(k, size=n)
+        predicted = np.where(random.random(n) < 0.7, y, random.integers(k, size=n))
+        told: dict[str, Any] = {"error": (random.binomial(30, 0.1), 30)}
+        if known == "truth":
+            told = {"truth": np.where(np.arange(n) < 100, y, -1)}
+        sets = ro.draw(y, k, seed=seed, noise=0.1 if known == "gold" else 0.0)
+        share = SetScores().add(np.eye(k)[predicted], ro.evidence(sets, **told)).result()
+        found.append(share["accuracy"][:2])
+    estimates, errors = np.array(found).T
+    assert errors.mean() == pytest.approx(estimates.std(), rel=0.25)
 
 
 def test_precision_and_recall_are_those_of_scikit_learn() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -271,6 +272,18 @@ def test_a_bad_place_is_noticed_before_training(data: Path) -> None:
     result = run("fit", data, "--out", data, *ASK, *QUICK)
     assert result.exit_code == 1
     assert result.stderr == f"ruleout: {data}: this is a file; give the name of a folder\n"
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_place_without_permission_is_noticed_before_training(
+    command: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)  # root may write anywhere
+    told = [data, "--excluded", "not", "--ignore", "is", "--out", data.with_name("new")]
+    result = run(command, *told)
+    assert result.exit_code == 1
+    assert f"ruleout: {data.parent}: nothing can be written there; " in result.stderr
+    assert "epoch" not in result.stderr
 
 
 def test_the_model_of_the_other_tests_is_good() -> None:

@@ -53,6 +53,17 @@ def test_the_first_rows_are_printed_without_a_file() -> None:
     assert result.stdout.endswith("190 more rows: write them with --out FILE.\n")
 
 
+def test_no_name_is_a_command_to_the_terminal(tmp_path: Path) -> None:
+    red = "\x1b[31mred\x07"
+    RuleOutClassifier(epochs=300, learning_rate=0.1).fit([[-1.0], [1.0]], [red, "blue"]).save(
+        tmp_path / "model"
+    )
+    (tmp_path / "a.csv").write_text("x\n-1\n1\n")
+    result = run("predict", tmp_path / "model", tmp_path / "a.csv")
+    assert r"\x1b[31mred\x07" in result.stdout
+    assert not {"\x1b", "\x07"} & {*result.stdout}
+
+
 def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     model, data = trained()
     frame = pd.read_csv(data)
@@ -99,6 +110,15 @@ def test_bad_input(tmp_path: Path) -> None:
             f"{data}: this file is to be read and written; give another name",
         ),
         ([model, data, "--device", "gpu"], "unknown device 'gpu'; say 'cpu' or 'cuda'"),
+        (  # the shell, too, leaves a home that nobody has as it is
+            [model, data, "--out", "~nobody-has-this/out.csv"],
+            f"the folder {Path.cwd()}/~nobody-has-this does not exist; make it first",
+        ),
+        (
+            [model, "~nobody-has-this/new.csv"],
+            "~nobody-has-this/new.csv: there is no such file; the folder ~nobody-has-this does "
+            "not exist either",
+        ),
     ]
     for arguments, sentence in table:
         result = run("predict", *arguments)

@@ -35,6 +35,20 @@ def test_the_first_rows_are_printed_without_a_file() -> None:
     assert "resolved" in result.stdout
 
 
+def test_rows_that_stay_can_be_told_from_those_left_out(tmp_path: Path) -> None:
+    model, data = trained()
+    header, first, second, *_ = data.read_text().splitlines()
+    lines = [f"{header},id", f"{first},a", f"{second.partition(',')[0]},b", f"{second},c"]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    told: list[object] = ["resolve", model, tmp_path / "a.csv", "--excluded", "not"]
+    told += ["--skip-bad-rows", "--out", tmp_path / "out.jsonl"]
+    assert "missing here, too: --item names" in run(*told).stderr
+    named = run(*told, "--item", "id")
+    assert "missing here" not in named.stderr
+    rows = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(row)["item"] for row in rows] == ["a", "c"]
+
+
 def test_excluded_is_needed() -> None:
     result = run("resolve", *trained())
     assert result.exit_code == 2

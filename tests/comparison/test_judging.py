@@ -92,7 +92,7 @@ def test_test_labels_are_class_names() -> None:
             "x_test has 60 features, x has 64; give the same features in the same order",
         ),
         ({"trials": 0}, "trials must be a whole number of at least 1, not 0"),
-        ({"judge": 0.999}, "1000 rows are too few to train, choose and judge; give more rows"),
+        ({"judge": 0.999}, "of 1,000 rows too few are left to train and choose; give more rows"),
         (
             {"test": (np.zeros((3, 64)), [1, 2])},
             "x_test has 3 rows but there are 2 test labels; give one for each row, at least one",

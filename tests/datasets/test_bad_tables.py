@@ -70,6 +70,12 @@ def redrawn(content: str, out: str, **options: Any) -> Callable[[], object]:
     return call
 
 
+def far() -> object:
+    """Draw from a table with a date that is too far away for Python."""
+    Path("a.parquet").write_bytes(parquet(a=pa.array([2**62, 0], pa.timestamp("us")), y=["b", "c"]))
+    return draw_table("a.parquet", "b.csv", label="y")
+
+
 def pipe() -> Table:
     Path("a.csv").symlink_to("/dev/null")
     return read_table("a.csv")
@@ -120,6 +126,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("empty column", given("a.csv", "a,b,not\n1,,cat\n3,,dog\n"), "a.csv, line 2, column 'b': the cell is empty; fill it in, drop the row, or ignore the column (2 rows: lines 2, 3)"),
     ("inf", given("a.csv", "a,b,not\n1,2,cat\n3,-inf,dog\n"), "a.csv, line 3, column 'b': the cell is infinite; fill it in, drop the row, or ignore the column"),
     ("huge", given("a.csv", "a,b,not\n1,2,cat\n3,1e39,dog\n"), "a.csv, line 3, column 'b': 1e+39 is too large for float32; scale the column"),
+    ("no data", given("a.csv", "a,b,not\n1,2,cat\n3,-3.4028235e38,dog\n"), "a.csv, line 3, column 'b': -3.40282e+38 is too large for float32; scale the column"),
     ("huge whole", given("a.csv", f"a,b,not\n1,2,cat\n3,{10**60},dog\n"), "a.csv, line 3, column 'b': 1e+60 is too large for float32; scale the column"),
     ("underscore", given("a.csv", "a,b,not\n1,+2,cat\n3,1_000,dog\n"), "a.csv, line 3, column 'b': '1_000' is not a number; ignore the column (--ignore b), take its words (--text b), or turn it into numbers"),
     ("nothing ruled out", given("a.csv", GOOD + "5,6,\n"), "a.csv, line 4, column 'not': nothing is ruled out; rule out at least one class, drop the row, or pass unlabelled=True"),
@@ -143,6 +150,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("jsonl NaN", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": NaN, "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is empty; fill it in, drop the row, or ignore the column"),
     ("jsonl huge", given("a.jsonl", '{"a": 1, "not": ["cat"]}\n{"a": 1' + "0" * 400 + ', "not": ["dog"]}\n'), "a.jsonl, line 2, column 'a': the cell is infinite; fill it in, drop the row, or ignore the column"),
     ("jsonl object", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": {"cat": 1}}\n'), "a.jsonl, line 2, column 'not': the row holds {'cat': 1}, not a list; give class names"),
+    ("jsonl objects", given("a.jsonl", '{"a": 1, "not": {"cat": 1}}\n' * 2), "a.jsonl, column 'not': the row holds {'cat': 1}, not a list; give class names"),
     ("jsonl number", given("a.jsonl", '{"a": 1, "not": ["cat", "dog"]}\n{"a": 2, "not": [1.5]}\n', classes=["cat", "dog", "cow"]), "a.jsonl, line 2, column 'not': unknown class 1.5; the classes are 'cat', 'dog', 'cow'"),
     # Parquet
     ("parquet broken", given("a.parquet", b"PAR1nonsense"), "a.parquet: this is not a readable Parquet file; write it again"),
@@ -171,6 +179,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("npz lengths", given("a.npz", npz(x=np.ones((3, 3)), **{"not": mask})), "a.npz: x has 3 rows and 'not' has 2; give one per row of x"),
     ("npz NaN", given("a.npz", npz(x=np.array([[1, 2], [3, np.nan]])), excluded=None), "a.npz, row 1, column 'x1': the value is nan; fill it in or drop the row"),
     ("npz huge", given("a.npz", npz(x=np.array([[1, 2], [3, 1e40]])), excluded=None), "a.npz, row 1, column 'x1': 1e+40 is too large for float32; scale the column"),
+    ("npz no data", given("a.npz", npz(x=np.array([[1, 2], [3, -3.4028235e38]], "f")), excluded=None), "a.npz, row 1, column 'x1': -3.40282e+38 is too large for float32; scale the column"),
     ("npz value", given("a.npz", npz(x=x, **{"not": mask * 2})), "a.npz, row 0, column 0: 2 is neither 0 nor 1; 1 means ruled out, 0 means still a candidate"),
     ("npz label", given("a.npz", npz(x=x, y=np.array([0, 7]), classes=np.arange(3)), excluded=None, label="y"), "a.npz, row 1, column 'y': unknown class 7; the classes are 0, 1, 2"),
     ("npz one-hot label", given("a.npz", npz(x=x, y=mask), excluded=None, label="y", classes=3), "a.npz, row 1, column 'y': the row names 2 classes, not one; save 1 for the true class alone"),
@@ -202,6 +211,7 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
     ("draw itself", redrawn("a,y\n1,cat\n2,dog\n", "./a.csv"), "a.csv: this file is to be read and written; give another name"),
     ("draw column", redrawn("a,y\n1,cat\n2,dog\n", "b.csv", label="z"), "a.csv: there is no column 'z'; the columns are 'a', 'y'"),
     ("draw twice", redrawn("excluded,y\n1,cat\n2,dog\n", "b.csv"), "a.csv: there is a column 'excluded' already; rename it, or use --sets-only"),
+    ("draw dates", far, "column 'a': a cell of type timestamp[us] cannot be written as text; write .parquet instead"),
     ("draw text", redrawn("a,y\nx,cat\ny,dog\n", "b.npz"), "a.csv, line 2, column 'a': 'x' is not a number; ignore the column (--ignore a), take its words (--text a), or turn it into numbers (2 rows: lines 2, 3)"),
 ]  # fmt: skip
 

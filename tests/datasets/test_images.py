@@ -221,6 +221,8 @@ def spoil(folder: Path, what: str) -> dict[str, Any]:
         labels.write_text("file,not\nb.png,cat|cat\na.png,dog\n")
     elif what == "zero":
         options["size"] = (0, 4)
+    elif what == "vast":
+        options["size"] = (100_000, 100_000)
     elif what == "features":
         options["features"] = ["x0"]
     elif what == "columns":
@@ -245,7 +247,8 @@ def spoil(folder: Path, what: str) -> dict[str, Any]:
         ("no labels", "", "the folder has no file labels.csv; name the label file with labels_file=... (--labels-file FILE)"),
         ("no file column", "/labels.csv", "there is no column 'file'; did you mean 'files'?"),
         ("label", "/labels.csv, line 2, column 'not'", "class 'cat' appears twice; name each class once"),
-        ("zero", "", "the size is (0, 4); give a height and a width above 0"),
+        ("zero", "", "the size is (0, 4); give a height and a width above 0, together at most 67,108,864 pixels"),
+        ("vast", "", "the size is (100000, 100000); give a height and a width above 0, together at most 67,108,864 pixels"),
         ("features", "", "this is a folder of images; images have no columns to choose from"),
         ("columns", "", "this is a folder of images, and columns are wanted; give a table file"),
         ("scale", "", "this is a folder of images, and arrays of another scale are wanted; give an NPZ file, scaled as the first one was"),

@@ -51,6 +51,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "row 2, column 'b': X holds NaN; fill in or drop missing values",
     ),
     (
+        "masked values",
+        lambda: _fit(np.ma.masked_equal(X, 4)),
+        "X has masked values; fill them in or drop their rows",
+    ),
+    (
         "NaN in a sparse matrix",
         lambda: _fit(sparse.csr_array(_with(np.nan))),
         "row 2, column 1: X holds NaN; fill in or drop missing values",
@@ -448,6 +453,11 @@ TABLE: list[tuple[str, Callable[[], object], str]] = [
         "resolve other classes",
         lambda: _fit().resolve(X, ro.draw(Y, classes=4, seed=0)),
         "the classes are 0, 1, 2, 3, not 0, 1, 2; use the same class names in the same order",
+    ),
+    (
+        "resolve infinitely likely",
+        lambda: _fit().resolve(X, likelihood=np.where(np.eye(6, 3), np.inf, 0.0)),
+        "likelihood has shape (6, 3), or a row without a finite maximum; give (6, 3) logarithms",
     ),
 ]
 

@@ -107,6 +107,19 @@ def test_the_score_is_the_unbiased_accuracy() -> None:
     assert np.mean(many) == pytest.approx(clf.score(X, Y), abs=4 * error)
 
 
+def test_the_score_of_evidence_is_what_is_judged() -> None:
+    """Half of the rows come from somebody who is mostly wrong: they count little in both."""
+    clf, rates = classifier().fit(X, ANSWERS), np.where(np.arange(300) % 2, 0.6, 0.0)
+    said = ro.evidence(ro.draw(Y, 10, seed=0, noise=rates), rates)
+    judged = said.judge(clf.predict(X))
+    assert judged is not None
+    assert clf.score(X, said) == pytest.approx(judged.estimate)
+    alike = said.credit.of(clf.predict(X)).value.mean()
+    assert abs(alike - judged.estimate) > 0.01
+    sure = ro.draw(Y, 10, seed=0)
+    assert clf.score(X, ro.evidence(sure)) == pytest.approx(clf.score(X, sure))
+
+
 def test_class_shares_from_answers_are_unbiased() -> None:
     posterior = np.array([0.5, 0.3, 0.15, 0.05])
     found = answer_outcomes(posterior, "released", 2)

@@ -73,7 +73,8 @@ def test_a_model_comes_back_as_it_was(parameters: dict[str, Any], tmp_path: Path
 
 def test_the_folder_holds_weights_and_a_card(tmp_path: Path) -> None:
     clf = classifier(grid={"learning_rate": [0.1, 0.01]}).fit(X, SETS)
-    clf.save(tmp_path / "model", reading={"kind": "images", "size": [8, 8]})
+    reading = {"kind": "images", "shape": [1, 8, 8]}
+    clf.save(tmp_path / "model", reading=reading)
     assert {one.name for one in (tmp_path / "model").iterdir()} == {
         "card.json",
         "folds.safetensors",
@@ -85,7 +86,7 @@ def test_the_folder_holds_weights_and_a_card(tmp_path: Path) -> None:
     assert card["criterion"] == list(clf.criterion_)
     assert card["record"]["data"] == clf.record_["data"]
     assert set(card["record"]["versions"]) >= {"ruleout", "torch", "python"}
-    assert load(tmp_path / "model").reading_ == {"kind": "images", "size": [8, 8]}
+    assert load(tmp_path / "model").reading_ == reading
 
 
 def test_a_folder_of_before_has_no_models_of_folds(tmp_path: Path) -> None:

@@ -74,6 +74,10 @@ def _config(**values: Any) -> Callable[[Path], None]:
     return lambda path: _card(path, lambda card: card["config"].update(values))
 
 
+def _reading(**values: Any) -> Callable[[Path], None]:
+    return lambda path: _card(path, lambda card: card.update(reading=values))
+
+
 def _tensor(**values: Any) -> Callable[[Path], None]:
     return lambda path: _header(path, lambda header: header["0.bias"].update(values))
 
@@ -230,7 +234,15 @@ TABLE: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     ("feature names", _set(feature_names=["a"]), WRONG.replace("{name!r}", "'feature_names'")),
     ("seed", _set(seed=-1), WRONG.replace("{name!r}", "'seed'")),
+    ("epochs", _set(epochs=10**30), WRONG.replace("{name!r}", "'epochs'")),
     ("history", _set(history={"loss": 3}), WRONG.replace("{name!r}", "'history'")),
+    ("half a history", _set(history={"loss": [3]}), WRONG.replace("{name!r}", "'history'")),
+    ("no data", _set(record={"model": "mlp"}), WRONG.replace("{name!r}", "'record'")),
+    ("no columns", _reading(kind="columns", features=3), WRONG.replace("{name!r}", "'reading'")),
+    ("numbers", _reading(kind="columns", features=[3]), WRONG.replace("{name!r}", "'reading'")),
+    ("no shape", _reading(kind="images"), WRONG.replace("{name!r}", "'reading'")),
+    ("flat images", _reading(kind="images", shape=[64]), WRONG.replace("{name!r}", "'reading'")),
+    ("vast", _reading(kind="images", shape=[1, 8, 10**9]), WRONG.replace("{name!r}", "'reading'")),
     ("criterion", _set(criterion=["accuracy"]), WRONG.replace("{name!r}", "'criterion'")),
     ("no size", _set(weights={}), WRONG.replace("{name!r}", "'weights'")),
     ("no size of folds", _set(folds={"models": 5}), WRONG.replace("{name!r}", "'folds'")),

@@ -174,3 +174,11 @@ def test_resolve_knows_the_rows_that_trained_a_scaled_model() -> None:
     assert np.array_equal(known.probability, crossed.probability)
     assert not np.array_equal(known.probability, alone.probability)
     assert (known.labels == y).mean() > 0.85
+
+
+def test_settings_may_be_numpy_numbers_as_in_a_grid_of_scikit_learn() -> None:
+    x, _, sets = made(100)
+    plain = {"scale": True, "validation_fraction": 0.25, "early_stopping": True}
+    told = {**plain, "scale": np.True_, "validation_fraction": np.float32(0.25)}
+    one, other = (classifier(**each).fit(x, sets).predict_proba(x) for each in (plain, told))
+    assert np.array_equal(one, other)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
+import ruleout as ro
 from ruleout.losses.log_space import log_complement, log_odds
 
 MASK = torch.tensor([[1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 0]], dtype=torch.float64)
@@ -71,6 +72,17 @@ def test_batched_gradients() -> None:
         for one, row in zip(basis, batched, strict=True):
             (alone,) = torch.autograd.grad(value, at, one, retain_graph=True)
             assert torch.allclose(row, alone)
+
+
+@pytest.mark.parametrize("name", ro.approaches())
+def test_float16_is_read_as_float32(name: str) -> None:
+    """Its largest number is 65,504: weights times losses at ±1e4 pass it."""
+    at = (1e4 * torch.randn(20, 6, generator=torch.Generator().manual_seed(0))).half()
+    mask = torch.eye(6)[torch.arange(20) % 6]
+    at = at.requires_grad_()
+    loss = ro.approach(name).batch_loss(at, mask)
+    assert torch.equal(loss, ro.approach(name).batch_loss(at.detach().float(), mask))
+    assert torch.autograd.grad(loss, at)[0].isfinite().all()
 
 
 def test_half_precision_stays_finite() -> None:

@@ -112,10 +112,11 @@ def test_one_row_has_no_standard_error() -> None:
     assert found.standard_error == torch.inf
 
 
-def test_a_diverged_model_harms_only_itself() -> None:
+@pytest.mark.parametrize("name", ["accuracy", "consistency", "likelihood", "calibrated", "risk"])
+def test_a_diverged_model_harms_only_itself(name: str) -> None:
     logits, excluded, _ = batch(20, 4)
     stack = torch.stack([logits, logits * torch.nan])
-    found = ro.criterion("risk")(stack, excluded)
+    found = ro.criterion(name)(stack, excluded)
     assert found.estimate[0].isfinite()
     assert found.estimate[1].isnan()
 

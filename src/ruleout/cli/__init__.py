@@ -1,6 +1,8 @@
 """The command line. One file per command: parse, call, print."""
 
-from typing import Annotated
+import sys
+from io import TextIOWrapper
+from typing import Annotated, cast
 
 import typer
 
@@ -59,3 +61,5 @@ def main(
 ) -> None:
     """Learn classifiers from what things are not."""
     PLUGINS[:] = plugin or []
+    for stream in (sys.stdout, sys.stderr):  # what an old terminal cannot show becomes a ?
+        cast("TextIOWrapper", stream).reconfigure(errors="replace")

@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, verdict
+from ruleout.cli.common import Source, Terminal, friendly, verdict
 
 if TYPE_CHECKING:
     from ruleout.datasets import Findings, Table
@@ -49,7 +48,7 @@ def check(source: Source, as_json: options.AsJson = False) -> None:
         typer.echo(json.dumps(about | told))
     else:
         _print(table, rows, found)
-        Console().print(verdict(found, said).message, highlight=False)
+        Terminal().print(verdict(found, said).message, highlight=False)
 
 
 def _print(table: Table, rows: int, found: Findings) -> None:
@@ -60,7 +59,7 @@ def _print(table: Table, rows: int, found: Findings) -> None:
         grid.add_column(column, overflow="fold")
     for item in found:
         grid.add_row(f"[{_STYLES[item.level]}]{item.level}[/]", item.name, escape(item.message))
-    console = Console()
+    console = Terminal()
     console.print(grid)
     many = len(found.warnings)
     verdict = "No warnings." if not many else f"{many} warning{'s' if many > 1 else ''}."

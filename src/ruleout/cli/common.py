@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from importlib import import_module
@@ -248,6 +249,23 @@ def parse_rate(text: str) -> float | tuple[int, int]:
         raise typer.BadParameter(problem) from None
 
 
+class Terminal(Console):
+    """Where results are printed. Whoever reads them may stop, as ``head`` does."""
+
+    def on_broken_pipe(self) -> None:
+        with suppress(SystemExit):  # 1, as if that were an error
+            super().on_broken_pipe()
+        raise BrokenPipeError
+
+
+#: What terminals take for commands; names of classes and items come from strangers.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return repr(found[0])[1:-1]
+
+
 def show_rows(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -266,8 +284,8 @@ def show_rows(
         told: Any = {"overflow": "ellipsis" if framed else "fold", "style": style}
         grid.add_column(escape(column), justify=side, **told)
     for row in rows:
-        grid.add_row(*(escape(str(cell)) for cell in row))
-    console = Console()
+        grid.add_row(*(escape(_CONTROL.sub(_spelled, str(cell))) for cell in row))
+    console = Terminal()
     if not console.is_terminal and not framed:
         console.width = 1000
     console.print(grid, highlight=False)
@@ -279,6 +297,8 @@ def check_folder(place: Path, option: str = "--out") -> None:
         place = place.parent
     if not place.is_dir():
         raise ValueError(f"{place}: this is a file; name a folder with {option}")
+    if not os.access(place, os.W_OK):
+        raise ValueError(f"{place}: nothing can be written there; name another with {option}")
 
 
 def expecting(device: str) -> Callable[[float], None]:
@@ -499,7 +519,7 @@ class Source:
     @property
     def project(self) -> bool:
         """Whether it is a project; whoever names a column means a folder of images."""
-        found = (self.data.expanduser() / "project.json").is_file()
+        found = Path(os.path.expanduser(self.data), "project.json").is_file()
         return found and not (self.sets or self.label)
 
     @property
@@ -509,7 +529,7 @@ class Source:
 
     def need_column(self, options: str, given: bool) -> Source:
         """Raise where no column was `given` and folders do not name the classes of images."""
-        place = self.data.expanduser()
+        place = Path(os.path.expanduser(self.data))
         if self.project or given:
             return self
         if not place.exists():

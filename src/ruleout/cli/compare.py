@@ -10,11 +10,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from ruleout.cli import common
 from ruleout.cli import shared_options as options
-from ruleout.cli.common import Source, friendly, watching
+from ruleout.cli.common import Source, Terminal, friendly, watching
 
 if TYPE_CHECKING:
     from ruleout.comparison import Comparison, Progress
@@ -73,7 +72,7 @@ def compare(
     told["scale"] = common.scaling(table, scale)
     told |= {"device": device, "precision": precision, "expect": common.expecting(device)}
     found = _run(table, _share(judge), told)
-    console = Console()
+    console = Terminal()
     show(console, found)
     facts = {"Data": table.source.name, "sha256": f"{table.sha256[:16]}…"}
     page = found.write(out, title=f"Approaches side by side on {table.source.name}", facts=facts)
@@ -136,7 +135,7 @@ def overall() -> Iterator[Progress]:
         yield lambda done, name: show(name, done, 1.0)
 
 
-def show(console: Console, found: Comparison) -> None:
+def show(console: Terminal, found: Comparison) -> None:
     """Print the table, the best rows in bold, lines for comparison dimmed."""
     from rich.box import SIMPLE
     from rich.table import Table

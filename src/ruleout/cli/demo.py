@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ruleout.cli.common import friendly
+from ruleout.cli.common import Terminal, friendly
 from ruleout.cli.compare import overall, show
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def demo(
         typer.echo("--figure needs matplotlib: pip install 'ruleout[plot]'", err=True)
         raise typer.Exit(1)
     out.mkdir(parents=True, exist_ok=True)
-    console = Console()
+    console = Terminal()
     with overall() as progress:
         found = _compare(console, progress)
     show(console, found)

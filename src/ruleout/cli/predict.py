@@ -97,6 +97,8 @@ def resolve(
             yield table, columns | {"before": found.before, "candidates": left}
 
     _answer(resolved(), out, source.row_name)
+    if source.skip_bad_rows and source.row_name == "file":  # which rows of a table do not have
+        tell(["Rows that were left out are missing here, too: --item names those that are left."])
     if out is not None:
         typer.echo(
             f"{sure:,} of {counted(rows, 'row')} at 0.95 or above; {alone:,} had one class left."
@@ -169,7 +171,7 @@ def _write(found: Iterator[pa.Table], out: Path) -> int:
     from pyarrow import csv, parquet
 
     suffix, rows = out.suffix.lower(), 0
-    with atomic_write(out.expanduser()) as stream, ExitStack() as opened:
+    with atomic_write(out) as stream, ExitStack() as opened:
         writer: Any = None
         for part in found:
             rows += len(part)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ruleout.comparison.significance import mean_and_error
 from ruleout.labels import LabelSets
 from ruleout.labels.classes import agree, encode
-from ruleout.labels.errors import InputError, brief
+from ruleout.labels.errors import InputError, brief, counted
 from ruleout.selection import Criterion, criterion, draw_groups, even, folds, watch_of
 from ruleout.training import GridFit, Trial, Watch, hits, validation
 from ruleout.training.grid_fit import predict
@@ -184,7 +184,7 @@ def _kept(
     for trial, aside in zip(trials, parts, strict=True):
         rows = np.setdiff1d(np.arange(x.shape[0]), aside)
         if len(rows) < 2:
-            problem = f"{x.shape[0]} rows are too few to train, choose and judge"
+            problem = f"of {counted(x.shape[0], 'row')} too few are left to train and choose"
             raise InputError(problem, "give more rows")
         if trial.groups is not None and len(np.unique(trial.groups[rows])) < 2:
             problem = "the groups that judge leave only one to train and choose"

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruleout.datasets import tables
-from ruleout.datasets.tables import Request, Table, row_names
+from ruleout.datasets.tables import LARGEST, Request, Table, row_names
 from ruleout.labels.classes import ClassName, class_names, encode, shown
 from ruleout.labels.errors import DataError
 from ruleout.labels.files import RATIO, NpzArchive, archived_sets, settle
@@ -332,9 +332,9 @@ def _floats(raw: Any, features: list[str] | None) -> Any:
     with np.errstate(over="ignore"):
         x: Any = np.array(raw, np.float32, order="C") if cells is None else raw.astype(np.float32)
     values, told = (x, raw) if cells is None else (x.data, cells.data)
-    if not values.size or (np.isfinite(values.min()) and np.isfinite(values.max())):
+    if not values.size or (values.min() >= -LARGEST and values.max() <= LARGEST):
         return x
-    bad = tuple(np.argwhere(~np.isfinite(values))[0])
+    bad = tuple(np.argwhere(~(np.abs(values) <= LARGEST))[0])
     row, column = map(int, bad if cells is None else (cells.row[bad], cells.col[bad]))
     problem, remedy = f"the value is {told[bad]}", "fill it in or drop the row"
     if np.isfinite(told[bad]):

@@ -95,7 +95,7 @@ def data_root() -> Path:
     /srv/data
     """
     if chosen := os.environ.get("RULEOUT_DATA"):
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not cache.is_absolute():  # the XDG rules: a relative path is to be ignored
         cache = Path.home() / ".cache"

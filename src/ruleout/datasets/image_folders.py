@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable
@@ -92,24 +93,28 @@ def read_folder(folder: Path, ask: Request) -> Table:
 
 def _repeated(ask: Request) -> tuple[tuple[int, int] | None, bool | None]:
     """Return the size and whether images become grey, as asked for or as in an earlier reading."""
-    if ask.size is not None and not (len(ask.size) == 2 and min(ask.size) > 0):
-        raise DataError(f"the size is {brief(ask.size)}", "give a height and a width above 0")
-    if ask.reading is None:
-        return ask.size, None
-    if ask.reading.get("kind") != "images":
-        raise DataError("this is a folder of images, and columns are wanted", "give a table file")
-    if ask.reading.get("scale") != "0 to 1":
-        problem = "this is a folder of images, and arrays of another scale are wanted"
-        raise DataError(problem, "give an NPZ file, scaled as the first one was")
-    channels, height, width = ask.reading["shape"]
-    if channels not in (1, 3) or ask.size not in (None, (height, width)):
-        raise DataError(f"images of shape {(channels, height, width)} are wanted", "leave size out")
-    return (height, width), channels == 1
+    size, grey = ask.size, None
+    if ask.reading is not None:
+        if ask.reading.get("kind") != "images":
+            problem = "this is a folder of images, and columns are wanted"
+            raise DataError(problem, "give a table file")
+        if ask.reading.get("scale") != "0 to 1":
+            problem = "this is a folder of images, and arrays of another scale are wanted"
+            raise DataError(problem, "give an NPZ file, scaled as the first one was")
+        channels, height, width = ask.reading["shape"]
+        if channels not in (1, 3) or size not in (None, (height, width)):
+            problem = f"images of shape {(channels, height, width)} are wanted"
+            raise DataError(problem, "leave size out")
+        size, grey = (height, width), channels == 1
+    if size is not None and not (len(size) == 2 and min(size) > 0 and math.prod(size) <= _MOST):
+        remedy = f"give a height and a width above 0, together at most {_MOST:,} pixels"
+        raise DataError(f"the size is {brief(size)}", remedy)
+    return size, grey
 
 
 def label_file(folder: Path, ask: Request) -> Path:
     """Return the file that labels images, or the folder itself where its folders do."""
-    file = Path(ask.labels_file or folder / "labels.csv").expanduser()
+    file = Path(os.path.expanduser(ask.labels_file or folder / "labels.csv"))
     file = ask.separated(file)
     if ask.labels_file is None and not file.is_file():
         if ask.taken == (FOLDER,):

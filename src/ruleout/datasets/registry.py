@@ -4,6 +4,7 @@ Which files make up those that ship, where they come from and what they must hol
 ``sources.toml``.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -58,7 +59,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
 
 
 def _folder(root: str | Path | None) -> Path:
-    return data_root() if root is None else Path(root).expanduser()
+    return data_root() if root is None else Path(os.path.expanduser(root))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -56,11 +55,12 @@ FILE = "file"  # the column of a label file that names the images
 FOLDER = "folder"  # the label of images that lie in folders of their class, without a label file
 WEIGHT = "weight"  # the column of a label file that says how likely each row is right
 
-_MOST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max) / 4  # number of which float32 still holds differences
 _EXACT, _IDS = 2**24, 2**64  # float32 holds every whole number up to here; ids end there
 _ROWS = 4096  # rows that models predict at a time: batches are multiples of it
 _APART = 100  # times as large, from where on raw columns lose
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd: what differs differs in all bits
+_NAMELESS = re.compile(r"(Unnamed: \d+|__index_level_\d+__)?")  # what pandas saves its index as
 _VERDICTS = {"accept": 1, "yes": 1, "true": 1, "1": 1, "reject": 0, "no": 0, "false": 0, "0": 0}
 _VERDICTS |= {"ignore": -1, "skip": -1, "": -1}  # what annotation tools write about a class
 
@@ -132,8 +132,9 @@ class Table:
         if said.errors is not None:
             own, mean = 100 * said.errors, 100 * said.errors[who].mean()
             note += f"; by how far they agree, {mean:.1f} % are wrong"
-            for place, word in ((own.argmin(), ", of the best"), (own.argmax(), " and the worst")):
-                note += f"{word} ({brief(names[place])}) {own[place]:.1f} %" * (len(own) > 1)
+            ends = ((own.argmin(), ", of the best"), (own.argmax(), " and the worst"))
+            for place, word in ends if own.min() < own.max() else ():
+                note += f"{word} ({brief(names[place])}) {own[place]:.1f} %"
             note += "; the error rate that is given takes the place of this mean" * bool(
                 np.any(error)
             )
@@ -340,7 +341,7 @@ def read_batches(path: str | Path, *, wide: int | None = 1, **options: Any) -> I
         How many numbers the caller makes of a row, such as one for each class: batches are of
         65,536 rows, or fewer where rows or what is made of them are wide. None: a single batch.
     """
-    return batches(Path(path).expanduser(), Request(**options), wide)
+    return batches(Path(os.path.expanduser(path)), Request(**options), wide)
 
 
 def draw_table(
@@ -510,8 +511,8 @@ def choose(names: Sequence[str], ask: Request) -> list[str]:
     for name in (*ask.taken, *ask.ignore):
         row_files.find_column(name, names)
     if ask.wanted is None:
-        taken = {*ask.taken, *ask.ignore, ""}  # what pandas saves its index as has no name
-        features = [name for name in names if name not in taken]
+        taken = {*ask.taken, *ask.ignore}
+        features = [name for name in names if name not in taken and not _NAMELESS.fullmatch(name)]
         remedy = f"the columns are {shown(names)}"
         if ask.answer is not None:  # beside answers, tools write down much that is not a feature
             features, remedy = [], "with answers, name --features, --text or --features-from"
@@ -532,7 +533,7 @@ def batches(path: Path, ask: Request, wide: int | None = None) -> Iterator[Table
     with reporting(path):
         ask.check()
         if ask.features_from is not None:
-            yield _with_features(path, ask, Path(ask.features_from).expanduser())
+            yield _with_features(path, ask, Path(os.path.expanduser(ask.features_from)))
             return
         if path.is_dir():
             from ruleout.datasets.image_folders import read_folder
@@ -705,7 +706,8 @@ class _Reader:
             why = f"{error.problem} in column {error.column!r}"
             yield from _left_out(len(rows), why, [] if self._skipped else rows, self._path)
         yield from self._guesses
-        if "" in self._header and self._ask.wanted is None:
+        taken = {*self._ask.taken, *self._ask.ignore}
+        if self._ask.wanted is None and any(map(_NAMELESS.fullmatch, {*self._header} - taken)):
             yield "A column without a name, such as a saved index, is left out."
         coarse = [name for name in features if name in self._coarse - self._fractional]
         if coarse:
@@ -787,7 +789,7 @@ def to_matrix(
     for place, name in enumerate(table.column_names):
         values = numbers(table.column(place))
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-        if not math.isfinite(high - low) or max(-low, high) > _MOST:
+        if not math.isfinite(high - low) or max(-low, high) > LARGEST:
             raise _bad_cells(table.column(place), values, name)
         x[:, place] = values
         if name not in fractional and (values != np.rint(values)).any():
@@ -800,7 +802,7 @@ def to_matrix(
 def _bad_cells(column: pa.ChunkedArray, values: NDArray[np.float64], name: str) -> DataError:
     from ruleout.labels.files import shown_cell
 
-    rows = np.flatnonzero(~(np.abs(values) <= _MOST)).tolist()
+    rows = np.flatnonzero(~(np.abs(values) <= LARGEST)).tolist()
     value, remedy = values[rows[0]], "fill it in, drop the row, or ignore the column"
     if math.isinf(value):
         problem = "the cell is infinite"
@@ -951,10 +953,13 @@ def guess_notes(classes: tuple[ClassName, ...]) -> list[str]:
 def _seen(batches: Iterable[Mapping[str, Cells]], ask: Request) -> tuple[ClassName, ...]:
     """Sort the names that occur; names that are all whole numbers become such."""
     names, labels, known = set[str](), set[str](), set[str]()
+    fault: LabelError | None = None
     for cells in batches:
         for value in () if ask.about is None else cells[ask.about].values:
-            with suppress(LabelError):  # a cell that holds no names is reported later
+            try:
                 names.update(_texts(names_in(value)))
+            except LabelError as error:  # a cell that holds no names is reported with its row
+                fault = fault or error
         labels.update(_texts(() if ask.label is None else cells[ask.label].values))
         for value in () if ask.known is None else cells[ask.known].values:
             known.add("" if value is None else str(value).strip())
@@ -962,6 +967,9 @@ def _seen(batches: Iterable[Mapping[str, Cells]], ask: Request) -> tuple[ClassNa
     names = {*names, *labels, *(whole(name, names) for name in known)} - {""}
     if not any(re.fullmatch(r"-?\d+\.\d*[1-9]\d*", name) for name in names):
         names = set(map(whole, names))
+    if len(names) < 2 and fault is not None:
+        fault.column = str(ask.about)
+        raise fault
     if len(names) < 2:
         problem = f"{len(names)} class name(s) occur in the data"
         remedy = "name all classes with classes=[...] (--classes cat,dog,bird)"
@@ -1019,7 +1027,8 @@ def redraw(
 
     from ruleout.labels.files import name_lists, npz_arrays, write_columns
 
-    path, out, label = ask.separated(path.expanduser()), out.expanduser(), str(ask.label)
+    path, out = (Path(os.path.expanduser(one)) for one in (path, out))
+    path, label = ask.separated(path), str(ask.label)
     suffix = out.suffix.lower()
     row_files.check_out(out, SUFFIXES, path)
     if path.suffix.lower() in ARCHIVES or (suffix == ".npz" and not sets_only):

@@ -544,7 +544,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         trial = Trial(sets, rate=rate, groups=codes, evidence=known)
         data = inputs.TrainingData(x, trial, names)
         data = data.weighted(weight, self.class_weight, self.learns_unlabelled)
-        if not isinstance(self.scale, bool) and self.scale != "range":
+        if not isinstance(self.scale, bool | np.bool_) and self.scale != "range":
             raise InputError(f"scale is {brief(self.scale)}", 'say True, False or "range"')
         own = self.module_ if part and not reset else None
         if isinstance(own, Scaled):
@@ -561,6 +561,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Bring X to the dtype of the training, as rows of finite numbers."""
         reading = getattr(self, "reading_", {})
         read = reading.get("features")
+        if np.ma.is_masked(X):
+            raise InputError("X has masked values", "fill them in or drop their rows")
         if read is not None and not reset and hasattr(X, "columns"):
             X = inputs.pick_columns(X, reading)
         if isinstance(X, np.ndarray) and X.ndim > 2:
@@ -702,7 +704,7 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         parts = _FOLDS if share is None and n <= many else None
         if share is None:
             share = max(0.1, 1000 / n) if self._small and parts is None else 0.1
-        if not isinstance(share, (int, float)) or not 0 < share < 1:
+        if not isinstance(share, Real) or not 0 < share < 1:
             say = "give a share between 0 and 1"
             raise InputError(f"validation_fraction is {brief(share)}", say)
         if rule not in get_args(Rule):
@@ -836,7 +838,8 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         groups = together(data.x, data.trial.groups)
         groups = np.arange(n) if groups is None else groups
         if len(np.unique(groups)) < 2:
-            raise InputError("a single row, or group, trained the model", "say cross=False")
+            say = "train on more, or leave these rows to the model with cross=False"
+            raise InputError("a single row, or group, trained the model", say)
         options, chance = self._engine_options(X, data), np.random.default_rng(self._state.seed)
         fewest, most = _CUTS if _dense(self.module_) else _CUTS[:1] * 2
         cuts = int(np.clip(1000 * fewest // n, fewest, most)) if n < _MANY else 1
@@ -873,9 +876,10 @@ class RuleOutClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         one = isinstance(likelihood, np.ndarray | Tensor | list)
         for weight, table in [(0.0, likelihood)] if one else likelihood:
             found = torch.as_tensor(np.asarray(table, float))
-            if found.shape != like.shape or not (found.amax(-1) > -torch.inf).all():
-                say = f"likelihood has shape {tuple(found.shape)}, or a row without any class"
-                raise ValueError(f"{say}; give {tuple(like.shape)} logarithms")
+            if found.shape != like.shape or not found.amax(-1).isfinite().all():
+                told, wanted = tuple(found.shape), tuple(like.shape)
+                say = f"likelihood has shape {told}, or a row without a finite maximum"
+                raise ValueError(f"{say}; give {wanted} logarithms")
             yield weight, found
 
     def save(self, path: str | Path, *, reading: Mapping[str, Any] | None = None) -> None:

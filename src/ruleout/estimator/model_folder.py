@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
@@ -84,9 +84,11 @@ def save(clf: RuleOutClassifier, path: str | Path, reading: Mapping[str, Any]) -
 
 def check_place(path: str | Path) -> Path:
     """Return the folder that `path` means; raise if a model cannot be written there."""
-    target = Path(os.path.realpath(Path(path).expanduser()))
+    target = Path(os.path.realpath(os.path.expanduser(path)))
     if not target.parent.is_dir():
         _refuse(target.parent, "the folder does not exist", "make it first")
+    if not os.access(target.parent, os.W_OK):
+        _refuse(target.parent, "nothing can be written there", "choose another folder")
     if not target.exists():
         return target
     if not target.is_dir():
@@ -244,7 +246,7 @@ def export(clf: RuleOutClassifier, path: str | Path) -> None:
     facts = {"classes": names, "ruleout": record["versions"]["ruleout"], "data": record["data"]}
     for name, value in facts.items():
         proto.metadata_props.add(key=name, value=value)
-    with atomic_write(Path(path).expanduser()) as out:
+    with atomic_write(path) as out:
         out.write(proto.SerializeToString())
 
 
@@ -274,14 +276,13 @@ def load(
     >>> bool((again.predict_proba([[0.5]]) == clf.predict_proba([[0.5]])).all())
     True
     """
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     _check_folder(folder)
     file = folder / CARD
     card = _parse(file)
     clf = _classifier(card, file, model, device)
     shape = tuple(card["shape"])
-    good = 0 < len(shape) < 9 and all(type(side) is int and side > 0 for side in shape)
-    if not good or prod(shape) != card["features"]:
+    if len(shape) not in range(1, 9) or not _is_shape(shape, card["features"]):
         _wrong(file, "shape")
     module = _untrained(clf, shape, card["configuration"], file)
     folds = card.get("folds", {"models": 0})  # which older ones lack
@@ -290,6 +291,7 @@ def load(
     if type(count) is not int or count not in range(_MODELS):
         _wrong(file, "folds")
     good = isinstance(members, list) and all(isinstance(one, dict) for one in members)
+    good = good and "model" in card["record"] and isinstance(card["record"].get("data"), str)
     if not good or len(members) > _MEMBERS:
         _wrong(file, "record")
     single = module
@@ -308,6 +310,11 @@ def load(
     clf.module_ = module.eval()
     _attributes(clf, card, file)
     return clf
+
+
+def _is_shape(shape: Sequence[Any], features: int) -> bool:
+    good = all(type(side) is int and side > 0 for side in shape)
+    return good and prod(shape) == features
 
 
 def _refuse(file: Path, problem: str, remedy: str) -> NoReturn:
@@ -415,7 +422,15 @@ def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> 
         clf.feature_names_in_ = np.array(names, object)
     clf.configuration_, clf.n_iter_ = card["configuration"], card["epochs"]
     clf.record_, clf.reading_ = card["record"], card["reading"]
+    read = clf.reading_.get("features", []), clf.reading_.get("shape", [])
+    good = all(isinstance(one, list) for one in read) and all(isinstance(n, str) for n in read[0])
+    if clf.reading_.get("kind") == "images":  # channels, height, width
+        good = good and len(read[1]) == 3 and _is_shape(read[1], card["features"])
+    if not good:
+        _wrong(file, "reading")
     clf.history_ = _table(card["history"], file, "history")
+    if not {"epoch", "loss"} <= set(clf.history_):
+        _wrong(file, "history")
     for name in ("search", "search_history"):
         if card[name] is not None:
             setattr(clf, f"{name}_", _table(card[name], file, name))
@@ -426,8 +441,9 @@ def _attributes(clf: RuleOutClassifier, card: Mapping[str, Any], file: Path) -> 
             clf.criterion_ = Judged(str(name), *told)
         except (TypeError, ValueError):
             _wrong(file, "criterion")
-    if card["seed"] < 0 or card["calls"] < 0:
-        _wrong(file, "seed")
+    for name in ("seed", "calls", "epochs"):
+        if not 0 <= card[name] < 2**63:
+            _wrong(file, name)
     clf._state = TrainingState(card["seed"], card["calls"], clf.optimizer, None)
 
 

@@ -26,8 +26,9 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
     r"""Estimate the accuracy without bias, :math:`1 - \frac{k-1}{s} 1(\hat y \in \bar Y)` per row.
 
     Of ordinary labels it is their accuracy; of answers :math:`1/(1-q)` takes the place of
-    :math:`(k-1)/s`, and of evidence its credit that of all. Rows that rule nothing out do not
-    count. It rests on sets that are equally likely given their size and the true class.
+    :math:`(k-1)/s`, and of evidence its credit that of all, where rows that say little count
+    little. Rows that rule nothing out do not count. It rests on sets that are equally likely given
+    their size and the true class.
 
     Examples
     --------
@@ -44,11 +45,11 @@ def unbiased_accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any = None)
         predicted = np.asarray(estimator.predict(X))
         check_rows(len(predicted), y.sets)
         earned = y.credit.of(positions(predicted, np.asarray(estimator.classes_)))
-        return _mean(earned.value, earned.weight, sample_weight)
+        return _mean(earned.value, earned.row_weight, sample_weight)
     ruled_out, sizes, rate = _predictions_ruled_out(estimator, X, y)
     k = len(estimator.classes_)
     scaled = ruled_out * (k - 1) / np.maximum(sizes, 1) if rate is None else ruled_out / (1 - rate)
-    return _mean(1 - scaled, sizes, sample_weight)
+    return _mean(1 - scaled, sizes > 0, sample_weight)
 
 
 def consistency(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -58,7 +59,7 @@ def consistency(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> fl
     not have been ruled out. Rows that rule nothing out do not count.
     """
     ruled_out, sizes, _ = _predictions_ruled_out(estimator, X, y)
-    return _mean(1.0 - ruled_out, sizes, sample_weight)
+    return _mean(1.0 - ruled_out, sizes > 0, sample_weight)
 
 
 def _predictions_ruled_out(
@@ -73,8 +74,8 @@ def _predictions_ruled_out(
     return has(sets.packed, positions(predicted, classes)), sets.sizes, rate
 
 
-def _mean(values: NDArray[Any], sizes: NDArray[Any], sample_weight: Any) -> float:
-    weight = (sizes > 0) * (1.0 if sample_weight is None else np.asarray(sample_weight, float))
+def _mean(values: NDArray[Any], weight: NDArray[Any], sample_weight: Any) -> float:
+    weight = weight * (1.0 if sample_weight is None else np.asarray(sample_weight, float))
     if not weight.sum() > 0:
         raise InputError("no row with weight rules anything out", "give rows to judge by")
     return float((weight * values).sum() / weight.sum())
@@ -96,7 +97,6 @@ class SetScores:
         self._earned: Counter[tuple[float, ...]] = Counter()  # value and its two variances
         self._stayed: Counter[bool] = Counter()
         self._judged: Interval | None = None
-        self._grouped = False
 
     def add(
         self, probabilities: Array, sets: Any, rate: Array | None = None, groups: Any = None
@@ -109,7 +109,6 @@ class SetScores:
         said = sets if isinstance(sets, Evidence) else Trial(sets, rate=rate).said
         if said is sets or groups is not None:
             self._judged = said.judge(predicted, groups=groups) or Interval(np.nan, 0.0, 1.0)
-            self._grouped = groups is not None
         says = np.flatnonzero(said.sets.sizes)
         rows = np.stack(said.credit.of(predicted))[:, says]
         keys, times = np.unique(rows, axis=1, return_counts=True)
@@ -128,19 +127,20 @@ class SetScores:
     def _accuracy(self, n: int) -> Share:
         if not n:
             return Share(np.nan, np.inf, 0.0, 1.0)
+        if self._judged is not None:
+            return _spread_over(self._judged.proper)
         keys, times = zip(*sorted(self._earned.items()), strict=True)
         credit, count = Credit(*np.array(keys).T), np.array(times)
-        found = (self._judged or judge(credit, count)).proper
-        if self._grouped:
-            return _spread_over(found)
-        weight = credit.weight
+        found = judge(credit, count).proper
+        weight = credit.row_weight
         off = weight @ (count * weight * np.square(credit.value - found.estimate))
         error = np.sqrt(off * n / (n - 1)) / (count @ weight) if n > 1 else np.inf
         return Share(found.estimate, float(error), found.low, found.high)
 
 
 def _spread_over(found: Interval) -> Share:
-    return Share(found.estimate, (found.high - found.low) / 3.92, found.low, found.high)
+    error = (found.high - found.low) / 3.92 if np.isfinite(found.estimate) else np.inf
+    return Share(found.estimate, error, found.low, found.high)
 
 
 def _share(hits: int, n: int) -> Share:

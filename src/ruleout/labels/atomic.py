@@ -17,7 +17,7 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     What is written lies in a hidden folder beside it until then, and goes when the block raises.
     A link stays a link, and a file that was there keeps its permissions.
     """
-    file = Path(os.path.realpath(path))
+    file = Path(os.path.realpath(os.path.expanduser(path)))
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder {file.parent} does not exist; make it first")
     if file.is_dir():

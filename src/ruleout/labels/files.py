@@ -619,7 +619,15 @@ def _rows(blocks: Iterable[Block]) -> Iterator[Sequence[Any]]:
             continue
         for start in range(0, len(block), _ROWS):
             piece = block.slice(start, _ROWS)
-            yield from zip(*(column.to_pylist() for column in piece.columns), strict=True)
+            yield from zip(*map(_python, piece.columns, piece.schema.names), strict=True)
+
+
+def _python(column: pa.Array, name: str) -> list[Any]:
+    try:
+        return cast("list[Any]", column.to_pylist())
+    except (ValueError, OverflowError, ImportError):  # dates that Python cannot hold
+        problem = f"a cell of type {column.type} cannot be written as text"
+        raise LabelError(problem, "write .parquet instead", column=name) from None
 
 
 def _write_jsonl(

@@ -58,6 +58,14 @@ class Credit(NamedTuple):
         """The inverse variance, if half of the predictions are right."""
         return np.asarray(1 / (0.5 * self.right + 0.5 * self.wrong + 0.25))
 
+    @property
+    def row_weight(self) -> Array:
+        """How much each row counts in an accuracy: its weight where something may be wrong.
+
+        Where nothing is, all count alike: larger sets say more, but easy rows may have larger ones.
+        """
+        return (self.weight > 0).astype(float) if self.sure else self.weight
+
 
 class Origin(Protocol):
     """What every kind of origin can do."""
@@ -636,9 +644,7 @@ def judge(
     accuracy is t, its variance is :math:`\sum \omega^2 (t v_1 + (1-t) v_0 + t(1-t)) / (\sum
     \omega)^2`, with the variances of right and wrong predictions. All t whose distance from m is
     at most 1.96 such standard errors make the interval: the roots of a quadratic equation. It is
-    as wide as it must be where nothing was wrong, too. Rows that say little weigh little where some
-    of what was said may be wrong. Where none of it is, all weigh alike: larger sets say more, but
-    easy rows may have larger ones.
+    as wide as it must be where nothing was wrong, too. The weights are :attr:`Credit.row_weight`.
 
     `times`, ``[n]``, is how often each row occurs. Where rows come in `groups` (numbers, ``[n]``),
     the variance is multiplied by how much more sums over groups vary than rows alone would.
@@ -648,9 +654,7 @@ def judge(
     value, right, wrong = credit
     if not len(value):
         return Interval(np.nan, 0.0, 1.0)
-    weight = credit.weight
-    if credit.sure:
-        weight = (weight > 0).astype(float)
+    weight = credit.row_weight
     if not weight.any():
         raise LabelError(
             "the sets are wrong so often that they say nothing", "ask better questions"

@@ -97,10 +97,11 @@ class Loss:
     def __call__(self, logits: Tensor, excluded: Any = None) -> Tensor:
         """Return the loss per example, ``[..., B]``; of a single-label loss ``[..., B, k]``.
 
-        A single-label loss answers for every class, so it does not need `excluded`.
+        A single-label loss answers for every class, so it does not need `excluded`. Of logits in
+        float16, whose largest number losses pass, it is float32.
         """
         if self.kind == "single" and excluded is None:
-            return self.matrix(logits)
+            return self.matrix(_wide(logits))
         logits, mask = as_tensors(logits, excluded)
         check_excluded(mask)
         return self.matrix(logits) if self.kind == "single" else self.per_example(logits, mask)
@@ -330,9 +331,14 @@ def as_tensors(logits: Tensor, excluded: Any) -> tuple[Tensor, Tensor]:
             f"logits {tuple(logits.shape)} and excluded {tuple(mask.shape)} "
             "must both end in [B, k] of the same size"
         )
+    logits = _wide(logits)
     if mask.ndim > 2:
         logits, mask = align(logits, mask)
     return logits, mask.to(logits)
+
+
+def _wide(logits: Tensor) -> Tensor:
+    return logits.float() if logits.dtype is torch.float16 else logits
 
 
 _NOT_BINARY = "excluded holds values other than 0 and 1; 1 means ruled out"

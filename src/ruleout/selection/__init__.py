@@ -80,11 +80,15 @@ class Criterion:
         return Estimate(mean, torch.where(n > 1, error, torch.inf))
 
     def rows(self, logits: Tensor, excluded: Any, rate: Any = None) -> tuple[Tensor, Tensor]:
-        """Return the value of each row, and 1 where the row counts, ``[..., n]`` both."""
+        """Return the value of each row, and 1 where the row counts, ``[..., n]`` both.
+
+        Where a model diverged, logits that are no numbers predict nothing: the value is NaN.
+        """
         scores, mask = as_tensors(logits, excluded)
         check_excluded(mask)
         known = (mask,) if rate is None else (mask, rates_of(rate, scores))
-        return self.values(scores, *known), mask.amax(-1)
+        values = self.values(scores, *known)
+        return values.masked_fill(scores.isnan().any(-1), torch.nan), mask.amax(-1)
 
 
 def _accuracy(logits: Tensor, excluded: Tensor, rate: Tensor | None = None) -> Tensor:
