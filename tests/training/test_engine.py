@@ -153,6 +153,17 @@ def test_watches_measure_what_the_final_models_predict(digits: Any) -> None:
     assert np.allclose(fit.errors["held/accuracy"][..., -1], found.standard_error, atol=1e-6)
 
 
+@pytest.mark.parametrize("approach", ["log", "ga-before"])
+def test_a_batch_larger_than_all_rows_holds_all_rows(digits: Any, approach: str) -> None:
+    """And no room for more: a batch of a billion rows ended the process for want of memory."""
+    x, _, sets = digits
+    options: dict[str, Any] = {"approach": approach, "epochs": 2, "precision": "float64"}
+    count = len(sets) if approach == "log" else int(sets.sizes.sum())
+    fits = [fit_grid(x, sets, batch_size=size, **options) for size in (count, 10**9)]
+    for name, weight in fits[0].weights.items():
+        assert torch.allclose(weight, fits[1].weights[name], rtol=0, atol=1e-12)
+
+
 def test_the_kept_loss_is_the_mean_over_the_steps_of_the_epoch(digits: Any) -> None:
     x, _, sets = digits
     config = {"learning_rate": 0.0, "weight_decay": 0.0}

@@ -126,13 +126,14 @@ class BatchSchedule:
         graded: bool = False,
         reach: tuple[int, int, int] | None = None,
     ) -> None:
-        self.trials, self.size, self.graded, self.reach = trials, size, graded, reach
+        self.trials, self.graded, self.reach = trials, graded, reach
         self.device, self.dtype, _ = numbers
         self.classes = trials[0].sets.shape[1]
         self._pairs = [t.sets.nonzero() for t in trials] if form == "pairs-before" else None
         self.items = [len(trial.sets) for trial in trials]
         if self._pairs is not None:
             self.items = [len(rows) for rows, _ in self._pairs]
+        self.size = size = min(size, max(self.items))  # tables have a place for every item
         self.items = [n - n % size if n % size < least <= n else n for n in self.items]
         self.steps = [-(-n // size) for n in self.items]
         shares = torch.from_numpy(np.stack([_shares(trial) for trial in trials]))

@@ -107,7 +107,7 @@ def check_features(x: Any, what: str = "x") -> Any:
 
 def as_shape(shape: Any) -> tuple[int, ...]:
     """Return the shape of an example: a number is that of a flat one."""
-    found = (shape,) if isinstance(shape, int) else shape
+    found = np.ravel(shape).tolist() if isinstance(shape, int | np.generic | np.ndarray) else shape
     whole = isinstance(found, list | tuple) and all(isinstance(n, int | np.integer) for n in found)
     if not found or not whole:
         raise InputError(f"shape is {brief(shape)}", "give whole numbers, such as (3, 32, 32)")

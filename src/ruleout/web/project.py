@@ -70,7 +70,7 @@ class Project(AbstractContextManager["Project"]):
         given = None if database is None else postgresql(database)
         address = given or _from_environment()
         kept = given or (DATABASE if address is None else without_password(address))
-        place = os.path.realpath(Path(source).expanduser())
+        place = os.path.realpath(os.path.expanduser(source))
         if not storable(place):
             raise InputError(f"the path {place!a} is not UTF-8", "rename what it is made of")
         with ExitStack() as undo:
@@ -90,7 +90,7 @@ class Project(AbstractContextManager["Project"]):
     @classmethod
     def open(cls, folder: str | Path) -> Project:
         """Open a project; ``RULEOUT_DATABASE`` goes before the address in its folder."""
-        place = Path(os.path.realpath(Path(folder).expanduser()))
+        place = Path(os.path.realpath(os.path.expanduser(folder)))
         card = read_card(place)
         own = _sqlite(place) if card.database == DATABASE else postgresql(card.database)
         store = Store.open(_from_environment() or own)
@@ -128,7 +128,7 @@ class Project(AbstractContextManager["Project"]):
 
         ``images.sha256`` has the hashes of the images, as ``sha256sum -c`` takes them.
         """
-        target = Path(os.path.realpath(Path(file).expanduser()))
+        target = Path(os.path.realpath(os.path.expanduser(file)))
         if target.exists():
             raise InputError("the file is there already", "give another name", file=target)
         with atomic_write(target) as out, TemporaryDirectory(dir=target.parent) as part:
@@ -169,7 +169,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
 
     The name must be free, or that of an empty folder: nothing is ever written over.
     """
-    target = Path(os.path.realpath(Path(path).expanduser()))
+    target = Path(os.path.realpath(os.path.expanduser(path)))
     if not target.parent.is_dir():
         raise InputError("the folder does not exist", "make it first", file=target.parent)
     if target.exists() and not target.is_dir():
