@@ -386,9 +386,10 @@ def _heads(specs: Sequence[Spec]) -> dict[Place, str]:
     for place in sorted({_place(spec) for spec in specs}, key=_position):
         dataset, model, law = place
         models = {spec.model for spec in specs if spec.dataset == dataset}
-        more = [model] * (len(models) > 1) + [law] * (len(laws) > 1)
+        fixed = law.startswith("fixed:")
+        more = [model] * (len(models) > 1) + [law] * (fixed or len(laws) > 1)
         heads[place] = " ".join([plans.label_of(dataset), *(f"({one})" for one in more)])
-        if law.startswith("fixed:") and len(sets) == 1:
+        if fixed and len(sets) == 1:
             heads[place] = f"s = {law[6:]}" + f" ({model})" * (len(models) > 1)
     return heads
 
@@ -421,8 +422,8 @@ def _unusual(spec: Spec) -> list[str]:
     usual |= {name: spec.setting[name] for name in beneath}
     changed = {name: value for name, value in spec.setting.items() if value != usual[name]}
     words = [] if spec.protocol == "released" else [spec.protocol]
-    if spec.law not in LAWS and not spec.law.startswith("fixed:"):
-        words.append(re.sub("[:~]", "-", spec.law))
+    if spec.law != protocol(spec.protocol).law and not spec.law.startswith("fixed:"):
+        words.append("law-" * (spec.law in LAWS) + re.sub("[:~]", "-", spec.law))
     plain = {
         "features": spec.features,
         "per_trial": "per-trial",
