@@ -234,6 +234,8 @@ def test_tables_agree_in_every_form(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- figures
 
+PAPERS: dict[str, Any] = {"trials": 5, "epochs": 250, "average": 10, "grid": "paper"}
+
 
 def test_figures_need_curves_of_the_unbiased_losses(tmp_path: Path) -> None:
     assert write_report(held(record(spec("log"))), tmp_path, ["png", "pdf"]) == []
@@ -254,6 +256,37 @@ def test_a_figure_has_no_empty_panels(tmp_path: Path, monkeypatch: pytest.Monkey
     sets = ("yeast", "texture", "dermatology", "synthetic-control", "digits")
     write_report(held(*(record(spec("mae", dataset=one)) for one in sets)), tmp_path, ["png"])
     assert seen == [[True] * 5 + [False] * 3] * 2
+
+
+def test_a_figure_names_every_loss_and_mixes_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the first panel has; curves of other epochs and laws have panels of their own."""
+    from matplotlib.figure import Figure
+
+    told: list[tuple[list[str], dict[str, int]]] = []
+
+    def look(figure: Figure, *_: object, **__: object) -> None:
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        told.append((names, {a.get_title(): len(a.lines) for a in figure.axes if a.get_visible()}))
+
+    monkeypatch.setattr(Figure, "savefig", look)
+    settings: list[tuple[str, str, dict[str, Any]]] = [
+        ("cce", "texture", {"epochs": 30}),
+        ("mae", "yeast", {}),
+        ("cce", "texture", {}),
+        ("gce", "texture", {}),
+        ("mse", "texture", {"law": "strong:released"}),
+    ]
+    found = [record(spec(n, data, **PAPERS | own)) for n, data, own in settings]
+    write_report(held(*found), tmp_path, ["png"])
+    assert told[0][0] == ["MAE", "MSE", "GCE", "CCE"]
+    assert told[0][1] == {
+        "Yeast, linear": 1,
+        "Texture, linear": 2,
+        "Texture, linear, epochs 30": 1,
+        "Texture, linear, strong released": 1,
+    }
 
 
 def test_without_matplotlib_figures_are_one_sentence(
@@ -336,7 +369,7 @@ def test_the_page_has_a_section_for_each_table() -> None:
 
 def test_the_page_has_both_figures_with_a_panel_for_each_data_set() -> None:
     assert len(page(held(record(spec("log")))).sections) == 1  # none of the losses drawn there
-    found = [record(spec(name, dataset=data)) for data in ("texture", "yeast")
+    found = [record(spec(name, data, **PAPERS)) for data in ("texture", "yeast")
              for name in ("cce", "mae", "log")]  # fmt: skip
     figures = page(held(*found)).sections[-1]
     assert figures.title == "Figures 1 and 2: accuracy by epoch"

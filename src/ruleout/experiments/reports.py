@@ -9,6 +9,7 @@ import csv
 import io
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -81,7 +82,7 @@ def write_report(
         made += write_parquet(held.records, place / "ledger")
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
     if kinds:
-        made += draw(held.records, place, kinds)
+        made += draw(tables, place, kinds)
         for setting, found in rankings(tables).items():
             if isinstance(found, Ranking):
                 made += draw_ranks(found, place / f"ranks{setting and f'-{setting}'}", kinds)
@@ -144,7 +145,7 @@ def page(
     facts, sections = _page_facts(held.records), [_section(table) for table in tables]
     if compared := rankings(tables):
         sections.append(_compared(compared))
-    if panels := _panels(held.records):
+    if panels := _panels(tables):
         sections.append(_figures(panels))
     return report.Report(title, summary=summary, facts=facts, sections=sections)
 
@@ -853,9 +854,9 @@ def _figures(panels: Mapping[str, Sequence[Record]]) -> report.Section:
     return report.Section("Figures 1 and 2: accuracy by epoch", parts, text=text)
 
 
-def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
+def draw(tables: Sequence[PaperTable], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
     """Draw figures 1 and 2 with a panel for each data set, model and setting; return the files."""
-    panels = _panels(records)
+    panels = _panels(tables)
     if not panels:
         return []
     made = []
@@ -868,8 +869,9 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
             _panel(place, title, found, curve)
         for place in axes[len(panels) :]:
             place.set_visible(False)
-        handles, names = next(iter(figure.axes)).get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
+        lines = {line.get_label(): line for place in axes for line in place.get_lines()}
+        handles = [lines[name] for name, _ in LOSSES.values() if name in lines]
+        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
         figure.supylabel(f"{label} (%)", fontsize=9)
         made += _save(figure, Path(folder) / name, kinds)
     return made
@@ -917,16 +919,16 @@ def draw_ranks(found: Ranking, path: Path, kinds: Sequence[str]) -> list[Path]:
     return _save(figure, path, kinds)
 
 
-def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
+def _panels(tables: Sequence[PaperTable]) -> dict[str, list[Record]]:
+    """Return the records of each panel: of one data set, one model and one setting."""
     found: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda r: (r.spec.features, _position(_place(r.spec)))):
+    both = [(table.setting, record) for table in tables for record in table.records]
+    for setting, record in sorted(both, key=lambda r: (r[0] > "", _position(_place(r[1].spec)))):
         spec = record.spec
         drawn = spec.approach in LOSSES and not spec.law.startswith("fixed:")
         if drawn and {"test", "train"} <= record.curves.keys():
-            own = "" if spec.features == "raw" else ", standardised"
-            panel = found.setdefault(f"{plans.label_of(spec.dataset)}, {spec.model}{own}", [])
-            if spec.approach not in {one.spec.approach for one in panel}:  # of the first setting
-                panel.append(record)
+            words = [plans.label_of(spec.dataset), spec.model, setting.replace("-", " ")]
+            found.setdefault(", ".join(filter(None, words)), []).append(record)
     for panel in found.values():
         panel.sort(key=lambda record: list(LOSSES).index(record.spec.approach))
     return found
@@ -938,7 +940,7 @@ def _panel(axes: Any, title: str, records: Sequence[Record], curve: str) -> None
         line = _line(name, record, curve, 100)
         axes.plot(line.x, line.mean, color=colour, label=name, linewidth=1.2)
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
-    axes.set_title(title, fontsize=9)
+    axes.set_title(textwrap.fill(title, 42), fontsize=9)  # in its column
     axes.set_xlabel("Epoch", fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.3)
