@@ -427,7 +427,7 @@ def test_workers_are_at_most_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--models", "resnet34"], "digits, resnet34, log cannot be computed: "),
         (["--checkpoints", "a.txt"], "this is a file; name a folder with --checkpoints"),
         (["--ledger", ":memory:"], "a ledger is a file, or postgresql://"),
-        (["--ledger", ""], "a ledger is a file, or postgresql://"),
+        (["--ledger", ""], ".: this is a folder; name a file"),
     ],
 )
 def test_what_no_cell_can_be_computed_with_is_told_at_once(

@@ -94,7 +94,7 @@ def paper(
     check_folder(out)
     if checkpoints is not None:
         check_folder(checkpoints, "--checkpoints")
-    if ledger in ("", ":memory:"):  # to SQLite a database of each connection
+    if ledger == ":memory:":
         raise typer.BadParameter("a ledger is a file, or postgresql://…")
     beyond = table == "beyond"
     epochs = epochs or (100 if beyond else 250)

@@ -162,6 +162,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def __init__(self, path: str | Path, *, make: bool = True) -> None:
         self.path = Path(path)
+        if self.path.is_dir():  # so is "", of which SQLite would make a new one each time
+            raise InputError("this is a folder", "name a file", file=self.path)
         if not make and not self.path.exists():
             raise MissingLedgerError(path)
         if not make and self.path.is_file() and not self.path.stat().st_size:
