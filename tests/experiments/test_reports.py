@@ -289,6 +289,15 @@ def test_a_figure_names_every_loss_and_mixes_no_settings(
     }
 
 
+@pytest.mark.filterwarnings("error")
+def test_names_of_ones_own_are_drawn_as_they_are(tmp_path: Path) -> None:
+    """With what would be a formula, and with letters that the font does not have."""
+    own = [record(spec(a, d)) for d in ("$x_$ ^", "日本") for a in ("mae", "gce")]
+    ranked = [record(spec(a, law=f"fixed:{s}")) for s in range(1, 7) for a in ("log", "$x_$")]
+    made = write_report(held(*own, *ranked), tmp_path, ["png"])
+    assert {name.partition("-")[0] for name in names(made, tmp_path)} == {"figure", "ranks"}
+
+
 def test_without_matplotlib_figures_are_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,7 +346,7 @@ def test_too_few_columns_to_rank_are_told_and_not_drawn(tmp_path: Path) -> None:
     few = held(*whole(4))
     section = next(one for one in page(few).sections if "across" in one.title)
     assert [part.text.partition(": ")[2] for part in section.parts if isinstance(part, Note)] == [
-        "4 data sets have a score of all 3 approaches; average ranks need 5 data sets and two "
+        "all 3 approaches have scores in 4 data sets; average ranks need 5 data sets and two "
         "approaches."
     ]
     assert write_report(few, tmp_path, ["png"]) == []

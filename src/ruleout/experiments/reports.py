@@ -10,6 +10,7 @@ import io
 import math
 import re
 import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -891,7 +892,8 @@ def _save(figure: Any, path: Path, kinds: Sequence[str]) -> list[Path]:
     made = [path.parent / f"{path.name}.{kind}" for kind in kinds]
     for file, kind in zip(made, kinds, strict=True):
         told = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-        with atomic_write(file) as out:
+        with atomic_write(file) as out, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be Japanese
             figure.savefig(out, format=kind, dpi=160, metadata=told)
     return made
 
@@ -906,7 +908,7 @@ def draw_ranks(found: Ranking, path: Path, kinds: Sequence[str]) -> list[Path]:
     axes.scatter(found.ranks, rows, s=22, color="#0072b2", zorder=2)
     for row, rank in zip(rows, found.ranks, strict=True):
         axes.annotate(f"{rank:.1f}", (rank, row), (5, -2.5), textcoords="offset points", fontsize=7)
-    axes.set_yticks(rows, list(map(title_of, found.names)), fontsize=8)
+    axes.set_yticks(rows, list(map(title_of, found.names)), fontsize=8, parse_math=False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(1, len(rows))
     said = "; bars join what is not told apart" * bool(bars)
@@ -940,7 +942,7 @@ def _panel(axes: Any, title: str, records: Sequence[Record], curve: str) -> None
         line = _line(name, record, curve, 100)
         axes.plot(line.x, line.mean, color=colour, label=name, linewidth=1.2)
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
-    axes.set_title(textwrap.fill(title, 42), fontsize=9)  # in its column
+    axes.set_title(textwrap.fill(title, 42), fontsize=9, parse_math=False)  # in its column
     axes.set_xlabel("Epoch", fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.3)
