@@ -145,7 +145,7 @@ def test_settings_are_other_cells(here: Path, computing: Callable[..., None]) ->
     for more in ([], ["--features", "standardised"], ["--protocol", "text"], ["--seed", 3]):
         code, text = run(*SKIN, "--approaches", "log", *more, "--out", "out")
         assert code == 0, text
-        assert "1 cells: 0 in the ledger, 1 to run" in text
+        assert "1 cell: 0 in the ledger, 1 to run" in text
     assert len(gather("ruleout-paper.sqlite").records) == 4
     tables = {file.name for file in (here / "out").glob("uci*.csv")}
     assert tables == {"uci.csv", "uci-standardised.csv", "uci-text.csv", "uci-seed-3.csv"}

@@ -175,7 +175,7 @@ def _run(path: str | Path, specs: Sequence[Spec], engine: str = "local", **how: 
             done = ledger.done() & costs.keys()
             if known is None:
                 known, left = set(done), len(costs) - len(done)
-                say(f"{len(costs)} cells: {len(done)} in the ledger, {left} to run")
+                say(f"{counted(len(costs), 'cell')}: {len(done)} in the ledger, {left} to run")
             for record in ledger.records(done - known):
                 known.add(record.spec.key)
                 chosen = record.configuration.items()
