@@ -339,11 +339,13 @@ def test_every_setting_is_a_table_with_a_name_of_its_own() -> None:
 
 def test_a_table_says_how_its_sets_were_drawn() -> None:
     """A law that is not the protocol's is in title and name, and the note claims no other."""
-    laws = ("released", "paper", "fixed:2")
+    laws = ("fixed:2", "released", "paper")
     records = [record(spec(law=law, dataset=d)) for law in laws for d in ("digits", "yeast")]
     found = {table.records[0].spec.law: table.cells for table in paper_tables(held(*records))
              if table.records[0].spec.dataset == "digits"}  # fmt: skip
     assert ["sizes uniform" in one.note for one in found.values()] == [True, False, False]
+    assert [one.name.endswith("-fixed") for one in found.values()] == [False, False, True]
+    assert "float32" not in "".join(one.name for one in found.values())
     assert found["released"].columns == ["digits"]
     assert "law" not in found["released"].name
     assert found["paper"].name.startswith("own-law-paper-")

@@ -246,9 +246,10 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
         groups.setdefault((plans.table_of(spec), shown[spec]), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
-    ours = list(NAMES["tables"])
-    places = {key: ours.index(key[0]) if key[0] in ours else len(ours) for key in groups}
-    for (table, _), specs in sorted(groups.items(), key=lambda one: places[one[0]]):
+    ours = [*NAMES["tables"], "own"]
+    for (table, _), specs in sorted(
+        groups.items(), key=lambda one: (ours.index(one[0][0]), one[1][0].law.startswith("fixed:"))
+    ):
         usual = max(specs, key=lambda one: one.fullness)
         words = _unusual(usual)
         ends = ["fixed"] * usual.law.startswith("fixed:")
