@@ -248,7 +248,7 @@ def test_a_dry_run_touches_nothing(here: Path, skin: Dataset) -> None:
 
 def test_a_dry_run_of_the_whole_linear_and_mlp_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """280 cells that search in five trials, 204 in one."""
-    monkeypatch.setattr(experiments, "estimate", lambda *_: 7200.0)
+    monkeypatch.setattr(experiments, "estimate", lambda *given: 7200.0 / given[3])
     words = ["linear-mlp", "--search-trials", 1, "--workers", 2, "--dry-run"]
     code, text = run(*words)
     assert code == 0, text

@@ -148,7 +148,7 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
     with ledger:
         left = ledger.open(specs)
         done = len({spec.key for spec in specs} & ledger.done())
-        seconds = estimate(ledger, left, device) / workers if left else 0.0
+        seconds = estimate(ledger, left, device, workers)
     typer.echo(f"{counted(len(specs), 'cell')}: {done} in the ledger, {len(left)} to run.")
     if len(specs) - done - len(left):
         typer.echo(f"{len(specs) - done - len(left)} failed too often; --retry tries them again.")
