@@ -409,6 +409,18 @@ def test_the_page_counts_what_agrees() -> None:
     assert "By Welch's test at 5 %, 2 differ." in summary
 
 
+def test_the_page_counts_a_cell_once_whatever_its_settings() -> None:
+    """In its usual one, and none that the paper does not print."""
+    own = record(spec("log-text", **PAPERS))
+    usual = record(spec("log", **PAPERS), [0.60, 0.6022, 0.6, 0.6, 0.6])
+    others = [
+        record(spec("log", **PAPERS | told), [0.1] * 5) for told in ({"seed": 1}, {"epochs": 19})
+    ]
+    for order in ([*others, usual, own], [usual, own, *others]):
+        summary = " ".join(page(held(*order)).summary)
+        assert summary.startswith("1 cell stands beside the paper's: 1 agrees, 0 are better, 0 are")
+
+
 def test_the_page_says_what_is_missing() -> None:
     given = Holdings(
         (spec("log"), spec("exp"), spec("mae")),

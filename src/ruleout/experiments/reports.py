@@ -129,14 +129,21 @@ def page(
 ) -> report.Report:
     """Return the report of all that ledgers hold."""
     tables = paper_tables(held)
-    told = count(r for table in tables if table.cells.compared for r in table.records)
+    beside = {  # each once, in its usual setting, which comes first
+        plans.printed_for(record.spec): record
+        for table in tables[::-1]
+        if table.cells.compared
+        for record in table.records
+    }
+    beside.pop(None, None)
+    told = count(beside.values())
     summary = ["No cell of the paper's tables has been run."]
     if told["run"]:
-        beside = told["agrees"] + told["better"] + told["worse"]
+        many = told["agrees"] + told["better"] + told["worse"]
         summary = [
-            f"{beside} cells stand beside the paper's: {_tally(told)}. Two means agree when they "
-            "differ by at most two combined standard deviations. By Welch's test at 5 %, "
-            f"{differing(r for one in tables if one.cells.compared for r in one.records)} differ."
+            f"{counted(many, 'cell stands', 'cells stand')} beside the paper's: {_tally(told)}. "
+            "Two means agree when they differ by at most two combined standard deviations. By "
+            f"Welch's test at 5 %, {differing(beside.values())} differ."
         ]
     left = len(held.specs) - len(held.records) - len(held.failures)
     if left:  # nothing is left out in silence
