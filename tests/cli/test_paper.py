@@ -145,7 +145,7 @@ def test_settings_are_other_cells(here: Path, computing: Callable[..., None]) ->
     for more in ([], ["--features", "standardised"], ["--protocol", "text"], ["--seed", 3]):
         code, text = run(*SKIN, "--approaches", "log", *more, "--out", "out")
         assert code == 0, text
-        assert "1 cells: 0 in the ledger, 1 to run" in text
+        assert "1 cell: 0 in the ledger, 1 to run" in text
     assert len(gather("ruleout-paper.sqlite").records) == 4
     tables = {file.name for file in (here / "out").glob("uci*.csv")}
     assert tables == {"uci.csv", "uci-standardised.csv", "uci-text.csv", "uci-seed-3.csv"}
@@ -248,7 +248,7 @@ def test_a_dry_run_touches_nothing(here: Path, skin: Dataset) -> None:
 
 def test_a_dry_run_of_the_whole_linear_and_mlp_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """280 cells that search in five trials, 204 in one."""
-    monkeypatch.setattr(experiments, "estimate", lambda *_: 7200.0)
+    monkeypatch.setattr(experiments, "estimate", lambda *given: 7200.0 / given[3])
     words = ["linear-mlp", "--search-trials", 1, "--workers", 2, "--dry-run"]
     code, text = run(*words)
     assert code == 0, text
@@ -427,6 +427,7 @@ def test_workers_are_at_most_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--models", "resnet34"], "digits, resnet34, log cannot be computed: "),
         (["--checkpoints", "a.txt"], "this is a file; name a folder with --checkpoints"),
         (["--ledger", ":memory:"], "a ledger is a file, or postgresql://"),
+        (["--ledger", ""], ".: this is a folder; name a file"),
     ],
 )
 def test_what_no_cell_can_be_computed_with_is_told_at_once(

@@ -130,11 +130,12 @@ def test_five_blocks_of_two_approaches_are_better_than_four_of_many() -> None:
     assert (found.names, len(found.blocks), found.left_out) == (["a", "b"], 6, list("cdef"))
 
 
-@pytest.mark.parametrize(("blocks", "names"), [(4, 3), (9, 1), (0, 0)])
+@pytest.mark.parametrize(("blocks", "names"), [(4, 3), (1, 3), (9, 1), (0, 0)])
 def test_too_few_are_refused_in_a_sentence(blocks: int, names: int) -> None:
     with pytest.raises(InputError) as caught:
         rank_approaches(scores([[3.0, 2.0, 1.0][:names]] * blocks))
+    many = "1 data set" if blocks == 1 else f"{blocks} data sets"
     assert str(caught.value) == (
-        f"{blocks} data sets have a score of all {names} approaches; average ranks need 5 data "
+        f"all {names} approaches have scores in {many}; average ranks need 5 data "
         "sets and two approaches"
     )

@@ -287,7 +287,7 @@ def test_balanced_weights_of_labels_are_those_of_scikit_learn() -> None:
 def test_a_set_weighs_the_mean_of_its_candidates() -> None:
     sets = ro.LabelSets([[1, 0, 0], [0, 1, 1]], ["a", "b", "c"])
     x = np.array([[0.0], [1.0]])
-    by_class = classifier(class_weight={"a": 2, "b": 4, "c": 8}).fit(x, sets)
+    by_class = classifier(class_weight={"a": 2, "b": np.float32(4), "c": 8}).fit(x, sets)
     by_row = classifier().fit(x, sets, sample_weight=[6, 2])
     assert_array_equal(by_class.predict_proba(x), by_row.predict_proba(x))
 

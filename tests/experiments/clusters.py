@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from web.servers import free_port
@@ -63,13 +63,30 @@ class Cluster:
             _kill(self.node)
             self.node = None
 
+    def workers(self) -> list[int]:
+        """Return the processes that compute a task just now, on both nodes."""
+        nodes = [node for node in (self.head, self.node) if node is not None]
+        return [one for node in nodes for one in members(node, b"ray::_do")]
+
     def close(self) -> None:
         self.kill_node()
         _kill(self.head)
 
 
+def members(process: subprocess.Popen[bytes], command: bytes = b"") -> list[int]:
+    """Return the processes of a node, of which each worker has a group of its own."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone meanwhile
+            if os.getsid(int(folder.name)) == process.pid:
+                found += [int(folder.name)] * (folder / "cmdline").read_bytes().startswith(command)
+    return found
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    for member in members(process):
+        with suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
     process.wait()
 
 

@@ -53,6 +53,15 @@ def children(process: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
+def helpers(process: int) -> list[int]:
+    """Return the children that compute, without multiprocessing's own."""
+    found = []
+    for one in children(process):
+        with suppress(OSError):  # gone meanwhile
+            found += [one] * (b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes())
+    return found
+
+
 def alive(process: int) -> bool:
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
@@ -72,24 +81,14 @@ def kill_the_driver(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def kill_a_worker(process: subprocess.Popen[bytes], dice: random.Random) -> None:
-    """Kill one process that computes for a driver."""
-    if found := children(process.pid):
-        with suppress(ProcessLookupError):
+def kill_one(found: list[int], dice: random.Random) -> bool:
+    """Kill one of some processes; False where there is none any more."""
+    try:
+        if found:
             os.kill(dice.choice(found), signal.SIGKILL)
-
-
-def kill_a_worker_of_ray(made: Any, dice: random.Random) -> None:
-    """Kill one process of the cluster that computes a task just now."""
-    groups = {made.head.pid, made.node.pid if made.node else 0}
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (folder / "cmdline").read_bytes().startswith(b"ray::_do"):
-                found += [int(folder.name)] if os.getpgid(int(folder.name)) in groups else []
-    for number in found[:1] if len(found) < 2 else [dice.choice(found)]:
-        with suppress(ProcessLookupError):
-            os.kill(number, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return bool(found)
 
 
 def tables(folder: Path) -> dict[str, bytes]:
@@ -154,17 +153,17 @@ def test_killed_at_twenty_random_moments_the_tables_are_the_same(
                     process.wait(dice.uniform(0, LONGEST[engine]) if attempt < 7 else 300)
                 except subprocess.TimeoutExpired:
                     kind = dice.choice(kinds)
-                    killed[kind] += 1
                     if kind == "node":
                         made.kill_node()
                         made.start_node()
-                    elif kind == "worker" and made:
-                        kill_a_worker_of_ray(made, dice)
                     elif kind == "worker":
-                        kill_a_worker(process, dice)
+                        found = made.workers() if made else helpers(process.pid)
+                        if not kill_one(found, dice):
+                            continue
                     else:
                         for one in [process, *beside][: dice.choice([1, 2])]:
                             kill_the_driver(one)
+                    killed[kind] += 1
             for one in beside:
                 assert one.wait(300) in (0, 1, -signal.SIGKILL)
             told = (folder / "errors-out").read_text()

@@ -191,6 +191,17 @@ def test_files_that_do_not_belong_together_are_refused(
     assert str(caught.value).endswith("; name a folder that `ruleout report` wrote")
 
 
+def test_rows_in_another_order_are_the_same_records(tmp_path: Path) -> None:
+    """Trials are compared in pairs: their numbers say which, not their place in the file."""
+    write_parquet(records(), tmp_path)
+    for name in ("trials", "configurations", "curves"):
+        file = tmp_path / f"{name}.parquet"
+        table = pq.read_table(file)
+        pq.write_table(table.take(np.arange(len(table))[::-1]), file)
+    for one, other in zip(read_parquet(tmp_path), records(), strict=True):
+        assert same(one, other)
+
+
 @pytest.mark.parametrize("chosen", [4, -1])
 def test_a_choice_outside_the_grid_is_refused(tmp_path: Path, chosen: int) -> None:
     write_parquet(records()[:1], tmp_path)

@@ -234,6 +234,8 @@ def test_tables_agree_in_every_form(tmp_path: Path) -> None:
 
 # ---------------------------------------------------------------------- figures
 
+PAPERS: dict[str, Any] = {"trials": 5, "epochs": 250, "average": 10, "grid": "paper"}
+
 
 def test_figures_need_curves_of_the_unbiased_losses(tmp_path: Path) -> None:
     assert write_report(held(record(spec("log"))), tmp_path, ["png", "pdf"]) == []
@@ -254,6 +256,46 @@ def test_a_figure_has_no_empty_panels(tmp_path: Path, monkeypatch: pytest.Monkey
     sets = ("yeast", "texture", "dermatology", "synthetic-control", "digits")
     write_report(held(*(record(spec("mae", dataset=one)) for one in sets)), tmp_path, ["png"])
     assert seen == [[True] * 5 + [False] * 3] * 2
+
+
+def test_a_figure_names_every_loss_and_mixes_no_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the first panel has; curves of other epochs and laws have panels of their own."""
+    from matplotlib.figure import Figure
+
+    told: list[tuple[list[str], dict[str, int]]] = []
+
+    def look(figure: Figure, *_: object, **__: object) -> None:
+        names = [text.get_text() for text in figure.legends[0].get_texts()]
+        told.append((names, {a.get_title(): len(a.lines) for a in figure.axes if a.get_visible()}))
+
+    monkeypatch.setattr(Figure, "savefig", look)
+    settings: list[tuple[str, str, dict[str, Any]]] = [
+        ("cce", "texture", {"epochs": 30}),
+        ("mae", "yeast", {}),
+        ("cce", "texture", {}),
+        ("gce", "texture", {}),
+        ("mse", "texture", {"law": "strong:released"}),
+    ]
+    found = [record(spec(n, data, **PAPERS | own)) for n, data, own in settings]
+    write_report(held(*found), tmp_path, ["png"])
+    assert told[0][0] == ["MAE", "MSE", "GCE", "CCE"]
+    assert told[0][1] == {
+        "Yeast, linear": 1,
+        "Texture, linear": 2,
+        "Texture, linear, epochs 30": 1,
+        "Texture, linear, strong released": 1,
+    }
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_of_ones_own_are_drawn_as_they_are(tmp_path: Path) -> None:
+    """With what would be a formula, and with letters that the font does not have."""
+    own = [record(spec(a, d)) for d in ("$x_$ ^", "日本") for a in ("mae", "gce")]
+    ranked = [record(spec(a, law=f"fixed:{s}")) for s in range(1, 7) for a in ("log", "$x_$")]
+    made = write_report(held(*own, *ranked), tmp_path, ["png"])
+    assert {name.partition("-")[0] for name in names(made, tmp_path)} == {"figure", "ranks"}
 
 
 def test_without_matplotlib_figures_are_one_sentence(
@@ -304,7 +346,7 @@ def test_too_few_columns_to_rank_are_told_and_not_drawn(tmp_path: Path) -> None:
     few = held(*whole(4))
     section = next(one for one in page(few).sections if "across" in one.title)
     assert [part.text.partition(": ")[2] for part in section.parts if isinstance(part, Note)] == [
-        "4 data sets have a score of all 3 approaches; average ranks need 5 data sets and two "
+        "all 3 approaches have scores in 4 data sets; average ranks need 5 data sets and two "
         "approaches."
     ]
     assert write_report(few, tmp_path, ["png"]) == []
@@ -336,7 +378,7 @@ def test_the_page_has_a_section_for_each_table() -> None:
 
 def test_the_page_has_both_figures_with_a_panel_for_each_data_set() -> None:
     assert len(page(held(record(spec("log")))).sections) == 1  # none of the losses drawn there
-    found = [record(spec(name, dataset=data)) for data in ("texture", "yeast")
+    found = [record(spec(name, data, **PAPERS)) for data in ("texture", "yeast")
              for name in ("cce", "mae", "log")]  # fmt: skip
     figures = page(held(*found)).sections[-1]
     assert figures.title == "Figures 1 and 2: accuracy by epoch"
@@ -365,6 +407,18 @@ def test_the_page_counts_what_agrees() -> None:
         "3 cells stand beside the paper's: 1 agrees, 1 is better, 1 is worse."
     )
     assert "By Welch's test at 5 %, 2 differ." in summary
+
+
+def test_the_page_counts_a_cell_once_whatever_its_settings() -> None:
+    """In its usual one, and none that the paper does not print."""
+    own = record(spec("log-text", **PAPERS))
+    usual = record(spec("log", **PAPERS), [0.60, 0.6022, 0.6, 0.6, 0.6])
+    others = [
+        record(spec("log", **PAPERS | told), [0.1] * 5) for told in ({"seed": 1}, {"epochs": 19})
+    ]
+    for order in ([*others, usual, own], [usual, own, *others]):
+        summary = " ".join(page(held(*order)).summary)
+        assert summary.startswith("1 cell stands beside the paper's: 1 agrees, 0 are better, 0 are")
 
 
 def test_the_page_says_what_is_missing() -> None:

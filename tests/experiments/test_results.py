@@ -337,6 +337,22 @@ def test_every_setting_is_a_table_with_a_name_of_its_own() -> None:
         assert set(table.cells.name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-.")
 
 
+def test_a_table_says_how_its_sets_were_drawn() -> None:
+    """A law that is not the protocol's is in title and name, and the note claims no other."""
+    laws = ("fixed:2", "released", "paper")
+    records = [record(spec(law=law, dataset=d)) for law in laws for d in ("digits", "yeast")]
+    found = {table.records[0].spec.law: table.cells for table in paper_tables(held(*records))
+             if table.records[0].spec.dataset == "digits"}  # fmt: skip
+    assert ["sizes uniform" in one.note for one in found.values()] == [True, False, False]
+    assert [one.name.endswith("-fixed") for one in found.values()] == [False, False, True]
+    assert "float32" not in "".join(one.name for one in found.values())
+    assert found["released"].columns == ["digits"]
+    assert "law" not in found["released"].name
+    assert found["paper"].name.startswith("own-law-paper-")
+    assert ", law paper, " in found["paper"].title
+    assert found["fixed:2"].columns == ["Yeast (fixed:2)", "digits (fixed:2)"]
+
+
 def test_the_usual_setting_comes_first_and_has_the_plain_name() -> None:
     usual: dict[str, Any] = {"trials": 5, "epochs": 250, "average": 10, "grid": "paper"}
     odd = record(spec("log", **usual, features="standardised"))

@@ -383,6 +383,28 @@ def test_the_time_of_a_cell_is_that_of_the_trials_that_search(
     assert [every, one] == pytest.approx([1.25 * 8, 1.25 * 4])
 
 
+def test_workers_share_tasks_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their time is the sum by their number, never less than the longest task."""
+    threads: list[int] = []
+
+    def stand_in(*_: Any, **__: Any) -> float:
+        threads.append(torch.get_num_threads())
+        return 8.0
+
+    monkeypatch.setattr(runner, "estimate_seconds", stand_in)
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with Ledger(":memory:") as ledger:
+            alike = [spec(name, **QUICK) for name in ("log", "exp", "mae", "gce")]
+            times = [estimate(ledger, alike, None, workers) for workers in (1, 2, 8)]
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+    assert times == pytest.approx([40, 20, 10])
+    assert threads == [4, 2, 1]
+
+
 @pytest.mark.parametrize(("grid", "models"), [("paper", 37), ("halving", 2), ("printed", 1)])
 def test_the_time_of_a_cell_is_that_of_its_grid(
     monkeypatch: pytest.MonkeyPatch, grid: str, models: int

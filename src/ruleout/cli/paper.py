@@ -148,7 +148,7 @@ def _estimate(ledger: Ledger, specs: list[Spec], device: str, workers: int) -> N
     with ledger:
         left = ledger.open(specs)
         done = len({spec.key for spec in specs} & ledger.done())
-        seconds = estimate(ledger, left, device) / workers if left else 0.0
+        seconds = estimate(ledger, left, device, workers)
     typer.echo(f"{counted(len(specs), 'cell')}: {done} in the ledger, {len(left)} to run.")
     if len(specs) - done - len(left):
         typer.echo(f"{len(specs) - done - len(left)} failed too often; --retry tries them again.")
@@ -175,7 +175,7 @@ def _run(path: str | Path, specs: Sequence[Spec], engine: str = "local", **how: 
             done = ledger.done() & costs.keys()
             if known is None:
                 known, left = set(done), len(costs) - len(done)
-                say(f"{len(costs)} cells: {len(done)} in the ledger, {left} to run")
+                say(f"{counted(len(costs), 'cell')}: {len(done)} in the ledger, {left} to run")
             for record in ledger.records(done - known):
                 known.add(record.spec.key)
                 chosen = record.configuration.items()

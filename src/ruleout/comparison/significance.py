@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 
-from ruleout.labels.errors import InputError
+from ruleout.labels.errors import InputError, counted
 from ruleout.report.parts import Mark
 
 _ROUNDING = 8 * np.finfo(np.float64).eps
@@ -200,7 +200,7 @@ def rank_approaches(scores: Mapping[Any, Mapping[str, float]]) -> Ranking:
     names, blocks = _whole_table(scores)
     n, k = len(blocks), len(names)
     if k < 2 or n < _FEWEST:
-        problem = f"{n} data sets have a score of all {k} approaches"
+        problem = f"all {k} approaches have scores in {counted(n, 'data set')}"
         raise InputError(problem, f"average ranks need {_FEWEST} data sets and two approaches")
     table = np.array([[scores[block][name] for name in names] for block in blocks])
     ranks = rankdata(-table, axis=1).mean(0)

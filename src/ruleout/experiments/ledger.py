@@ -162,6 +162,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def __init__(self, path: str | Path, *, make: bool = True) -> None:
         self.path = Path(path)
+        if self.path.is_dir():  # so is "", of which SQLite would make a new one each time
+            raise InputError("this is a folder", "name a file", file=self.path)
         if not make and not self.path.exists():
             raise MissingLedgerError(path)
         if not make and self.path.is_file() and not self.path.stat().st_size:
@@ -262,10 +264,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     def specs(self) -> list[Spec]:
         """Return every task, in the order of adding."""
         found = self._rows("SELECT spec FROM tasks ORDER BY rowid")
-        try:
+        with self._reading():
             return [Spec.from_json(spec) for (spec,) in found]
-        except (json.JSONDecodeError, TypeError) as error:
-            raise self._damaged(f"a spec cannot be read: {error}") from None
 
     def done(self) -> set[str]:
         """Return the keys of what has been recorded."""
@@ -287,7 +287,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     def failures(self) -> list[Failure]:
         """Return the tasks that failed and were not recorded since."""
         found, done = self._failed(), self.done()
-        return [Failure(Spec.from_json(s), n, error) for k, n, error, s in found if k not in done]
+        with self._reading():
+            return [Failure(Spec.from_json(s), n, said) for k, n, said, s in found if k not in done]
 
     def _failed(self) -> list[tuple[str, int, str, str]]:
         """Return key, number of failures, the error of the last one, and the spec."""
@@ -323,12 +324,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             "SELECT key, id, spec, configurations, epochs, about FROM records"
             " JOIN tasks USING (key) ORDER BY tasks.rowid"
         )
-        try:
-            return [self._record(*row[1:]) for row in found if keys is None or row[0] in keys]
-        except InputError:
-            raise
-        except (ValueError, TypeError, KeyError) as error:
-            raise self._damaged(f"{type(error).__name__}: {error}") from None
+        with self._reading():
+            return [self._record(*row) for row in found if keys is None or row[0] in keys]
 
     def take(self, other: Ledger) -> int:
         """Copy the records of another ledger that are not here; return how many there were."""
@@ -337,13 +334,16 @@ class Ledger(AbstractContextManager["Ledger"]):
             self.write(record)
         return len(missing)
 
-    def _record(self, number: int, spec: str, grid: str, epochs: bytes, about: str) -> Record:
+    def _record(
+        self, key: str, number: int, spec: str, grid: str, epochs: bytes, about: str
+    ) -> Record:
         def part(columns: str, table: str, order: str) -> list[Any]:
             query = f"SELECT {columns} FROM {table} WHERE record = ? ORDER BY {order}"
             return self._rows(query, number)
 
         curves = part("name, points", "curves", "name, trial")
         return _assembled(
+            key,
             Spec.from_json(spec),
             json.loads(grid),
             np.frombuffer(epochs, "<i4"),
@@ -375,10 +375,21 @@ class Ledger(AbstractContextManager["Ledger"]):
             problem = f"the ledger cannot be used ({' '.join(str(error).split())})"
             say = f"check {self._suspect}, then run the same command again"
             raise InputError(problem, say, file=self.path) from None
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
                 raise
             raise self._damaged(str(error)) from None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Say of which ledger it is that something cannot be read."""
+        try:
+            yield
+        except InputError as error:
+            error.file = error.file or self.path
+            raise
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from None
 
     def _damaged(self, why: str) -> InputError:
         say = "go back to a copy, or save what can be read with `sqlite3 FILE .recover`"
@@ -399,6 +410,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
 
 def _assembled(
+    key: str,
     spec: Spec,
     grid: list[dict[str, Any]],
     epochs: Any,
@@ -407,11 +419,23 @@ def _assembled(
     tried: Sequence[tuple[float, float, float]],  # estimate, error and test; None becomes NaN
     curves: Sequence[tuple[str, NDArray[np.float32]]],  # trial by trial
 ) -> Record:
-    """Put a record together from the rows in which SQLite and Parquet hold it."""
+    """Put a record together from the rows in which SQLite and Parquet hold it, if all are there."""
     lines: dict[str, list[NDArray[np.float32]]] = {}
     table = np.array(tried, float).reshape(-1, len(grid), 3)
     for name, points in curves:
         lines.setdefault(name, []).append(points)
+    if spec.key != key:
+        raise ValueError(
+            "a key is not that of its settings, which a newer version may have written"
+        )
+    if len(table) != spec.searching or len(trials) != spec.trials:
+        raise ValueError("trials or configurations are missing")
+    if not all(0 <= chosen < len(grid) for _, chosen in trials):
+        raise ValueError("a choice lies outside the grid")
+    if any([len(one) for one in own] != [len(epochs)] * len(trials) for own in lines.values()):
+        raise ValueError("a curve is not that of its epochs")
+    if not isinstance(about, dict):
+        raise TypeError("what is told about a record has no names")
     return Record(
         spec=spec,
         configurations=grid,
@@ -540,7 +564,7 @@ def read_parquet(folder: str | Path) -> list[Record]:
     parts: list[dict[str, list[Any]]] = [{}, {}, {}]
     try:
         for part, rows in zip(parts, tables, strict=True):
-            for row in rows:
+            for row in sorted(rows, key=lambda row: (row["trial"], row.get("configuration", 0))):
                 part.setdefault(row["key"], []).append(row)
         return [_from_rows(one, *(part.get(one["key"], []) for part in parts)) for one in cells]
     except (KeyError, TypeError, ValueError) as error:
@@ -561,23 +585,16 @@ def _parquet_rows(file: Path) -> list[dict[str, Any]]:
 def _from_rows(cell: dict[str, Any], trials: Any, tried: Any, curves: Any) -> Record:
     cell.setdefault("search_trials", 0)  # files of before do not have it
     spec = Spec(**{one.name: cell[one.name] for one in fields(Spec)})
-    grid = json.loads(cell["configurations"])
-    made = _assembled(
+    return _assembled(
+        cell["key"],
         spec,
-        grid,
+        json.loads(cell["configurations"]),
         cell["epochs_kept"],
         json.loads(cell["about"]),
         [(row["accuracy"], row["chosen"]) for row in trials],
         [(row["estimate"], row["error"], row["test"]) for row in tried],
         [(row["name"], np.array(row["points"], np.float32)) for row in curves],
     )
-    if made.estimates.shape != (spec.searching, len(grid)) or len(trials) != spec.trials:
-        raise ValueError("configurations are missing")
-    if not all(0 <= chosen < len(made.configurations) for chosen in made.chosen):
-        raise ValueError("a choice lies outside the grid")
-    if made.spec.key != cell["key"]:
-        raise ValueError("a key is not that of its settings")
-    return made
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import csv
 import io
 import math
 import re
+import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -81,7 +83,7 @@ def write_report(
         made += write_parquet(held.records, place / "ledger")
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
     if kinds:
-        made += draw(held.records, place, kinds)
+        made += draw(tables, place, kinds)
         for setting, found in rankings(tables).items():
             if isinstance(found, Ranking):
                 made += draw_ranks(found, place / f"ranks{setting and f'-{setting}'}", kinds)
@@ -127,14 +129,21 @@ def page(
 ) -> report.Report:
     """Return the report of all that ledgers hold."""
     tables = paper_tables(held)
-    told = count(r for table in tables if table.cells.compared for r in table.records)
+    beside = {  # each once, in its usual setting, which comes first
+        plans.printed_for(record.spec): record
+        for table in tables[::-1]
+        if table.cells.compared
+        for record in table.records
+    }
+    beside.pop(None, None)
+    told = count(beside.values())
     summary = ["No cell of the paper's tables has been run."]
     if told["run"]:
-        beside = told["agrees"] + told["better"] + told["worse"]
+        many = told["agrees"] + told["better"] + told["worse"]
         summary = [
-            f"{beside} cells stand beside the paper's: {_tally(told)}. Two means agree when they "
-            "differ by at most two combined standard deviations. By Welch's test at 5 %, "
-            f"{differing(r for one in tables if one.cells.compared for r in one.records)} differ."
+            f"{counted(many, 'cell stands', 'cells stand')} beside the paper's: {_tally(told)}. "
+            "Two means agree when they differ by at most two combined standard deviations. By "
+            f"Welch's test at 5 %, {differing(beside.values())} differ."
         ]
     left = len(held.specs) - len(held.records) - len(held.failures)
     if left:  # nothing is left out in silence
@@ -144,7 +153,7 @@ def page(
     facts, sections = _page_facts(held.records), [_section(table) for table in tables]
     if compared := rankings(tables):
         sections.append(_compared(compared))
-    if panels := _panels(held.records):
+    if panels := _panels(tables):
         sections.append(_figures(panels))
     return report.Report(title, summary=summary, facts=facts, sections=sections)
 
@@ -244,9 +253,10 @@ def paper_tables(held: Holdings) -> list[PaperTable]:
         groups.setdefault((plans.table_of(spec), shown[spec]), []).append(spec)
     taken: set[tuple[str, str]] = set()
     made = []
-    ours = list(NAMES["tables"])
-    places = {key: ours.index(key[0]) if key[0] in ours else len(ours) for key in groups}
-    for (table, _), specs in sorted(groups.items(), key=lambda one: places[one[0]]):
+    ours = [*NAMES["tables"], "own"]
+    for (table, _), specs in sorted(
+        groups.items(), key=lambda one: (ours.index(one[0][0]), one[1][0].law.startswith("fixed:"))
+    ):
         usual = max(specs, key=lambda one: one.fullness)
         words = _unusual(usual)
         ends = ["fixed"] * usual.law.startswith("fixed:")
@@ -386,9 +396,10 @@ def _heads(specs: Sequence[Spec]) -> dict[Place, str]:
     for place in sorted({_place(spec) for spec in specs}, key=_position):
         dataset, model, law = place
         models = {spec.model for spec in specs if spec.dataset == dataset}
-        more = [model] * (len(models) > 1) + [law] * (len(laws) > 1)
+        fixed = law.startswith("fixed:")
+        more = [model] * (len(models) > 1) + [law] * (fixed or len(laws) > 1)
         heads[place] = " ".join([plans.label_of(dataset), *(f"({one})" for one in more)])
-        if law.startswith("fixed:") and len(sets) == 1:
+        if fixed and len(sets) == 1:
             heads[place] = f"s = {law[6:]}" + f" ({model})" * (len(models) > 1)
     return heads
 
@@ -421,8 +432,8 @@ def _unusual(spec: Spec) -> list[str]:
     usual |= {name: spec.setting[name] for name in beneath}
     changed = {name: value for name, value in spec.setting.items() if value != usual[name]}
     words = [] if spec.protocol == "released" else [spec.protocol]
-    if spec.law not in LAWS and not spec.law.startswith("fixed:"):
-        words.append(re.sub("[:~]", "-", spec.law))
+    if spec.law != protocol(spec.protocol).law and not spec.law.startswith("fixed:"):
+        words.append("law-" * (spec.law in LAWS) + re.sub("[:~]", "-", spec.law))
     plain = {
         "features": spec.features,
         "per_trial": "per-trial",
@@ -852,9 +863,9 @@ def _figures(panels: Mapping[str, Sequence[Record]]) -> report.Section:
     return report.Section("Figures 1 and 2: accuracy by epoch", parts, text=text)
 
 
-def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
+def draw(tables: Sequence[PaperTable], folder: str | Path, kinds: Sequence[str]) -> list[Path]:
     """Draw figures 1 and 2 with a panel for each data set, model and setting; return the files."""
-    panels = _panels(records)
+    panels = _panels(tables)
     if not panels:
         return []
     made = []
@@ -867,8 +878,9 @@ def draw(records: Sequence[Record], folder: str | Path, kinds: Sequence[str]) ->
             _panel(place, title, found, curve)
         for place in axes[len(panels) :]:
             place.set_visible(False)
-        handles, names = next(iter(figure.axes)).get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
+        lines = {line.get_label(): line for place in axes for line in place.get_lines()}
+        handles = [lines[name] for name, _ in LOSSES.values() if name in lines]
+        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
         figure.supylabel(f"{label} (%)", fontsize=9)
         made += _save(figure, Path(folder) / name, kinds)
     return made
@@ -888,7 +900,8 @@ def _save(figure: Any, path: Path, kinds: Sequence[str]) -> list[Path]:
     made = [path.parent / f"{path.name}.{kind}" for kind in kinds]
     for file, kind in zip(made, kinds, strict=True):
         told = {"Software": None} if kind == "png" else {"CreationDate": None, "Producer": None}
-        with atomic_write(file) as out:
+        with atomic_write(file) as out, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")  # names may be Japanese
             figure.savefig(out, format=kind, dpi=160, metadata=told)
     return made
 
@@ -903,7 +916,7 @@ def draw_ranks(found: Ranking, path: Path, kinds: Sequence[str]) -> list[Path]:
     axes.scatter(found.ranks, rows, s=22, color="#0072b2", zorder=2)
     for row, rank in zip(rows, found.ranks, strict=True):
         axes.annotate(f"{rank:.1f}", (rank, row), (5, -2.5), textcoords="offset points", fontsize=7)
-    axes.set_yticks(rows, list(map(title_of, found.names)), fontsize=8)
+    axes.set_yticks(rows, list(map(title_of, found.names)), fontsize=8, parse_math=False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(1, len(rows))
     said = "; bars join what is not told apart" * bool(bars)
@@ -916,16 +929,16 @@ def draw_ranks(found: Ranking, path: Path, kinds: Sequence[str]) -> list[Path]:
     return _save(figure, path, kinds)
 
 
-def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
+def _panels(tables: Sequence[PaperTable]) -> dict[str, list[Record]]:
+    """Return the records of each panel: of one data set, one model and one setting."""
     found: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda r: (r.spec.features, _position(_place(r.spec)))):
+    both = [(table.setting, record) for table in tables for record in table.records]
+    for setting, record in sorted(both, key=lambda r: (r[0] > "", _position(_place(r[1].spec)))):
         spec = record.spec
         drawn = spec.approach in LOSSES and not spec.law.startswith("fixed:")
         if drawn and {"test", "train"} <= record.curves.keys():
-            own = "" if spec.features == "raw" else ", standardised"
-            panel = found.setdefault(f"{plans.label_of(spec.dataset)}, {spec.model}{own}", [])
-            if spec.approach not in {one.spec.approach for one in panel}:  # of the first setting
-                panel.append(record)
+            words = [plans.label_of(spec.dataset), spec.model, setting.replace("-", " ")]
+            found.setdefault(", ".join(filter(None, words)), []).append(record)
     for panel in found.values():
         panel.sort(key=lambda record: list(LOSSES).index(record.spec.approach))
     return found
@@ -937,7 +950,7 @@ def _panel(axes: Any, title: str, records: Sequence[Record], curve: str) -> None
         line = _line(name, record, curve, 100)
         axes.plot(line.x, line.mean, color=colour, label=name, linewidth=1.2)
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
-    axes.set_title(title, fontsize=9)
+    axes.set_title(textwrap.fill(title, 42), fontsize=9, parse_math=False)  # in its column
     axes.set_xlabel("Epoch", fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(alpha=0.3)

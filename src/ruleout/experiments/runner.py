@@ -562,8 +562,10 @@ def cost(spec: Spec) -> float:
     return rows * spec.epochs * count_models(spec) * k * width
 
 
-def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -> float:
-    """Return about how many seconds tasks will take, one after another.
+def estimate(
+    ledger: Ledger, specs: Sequence[Spec], device: str | None = None, workers: int = 1
+) -> float:
+    """Return about how many seconds so many workers will take, at least those of the longest task.
 
     What the ledger has timed on such a device tells; for other data sets a few steps are timed.
     """
@@ -575,20 +577,25 @@ def estimate(ledger: Ledger, specs: Sequence[Spec], device: str | None = None) -
         if record.about.get("device") == (device or "cpu"):
             times = rates.setdefault((spec.dataset, spec.model, spec.epochs), [])
             times.append(record.seconds / cost(spec))
-    total = 0.0
+    times = [0.0]
     for spec in specs:
         kind = spec.dataset, spec.model, spec.epochs
         if kind not in rates:
-            rates[kind] = [_probe(spec, device)]
-        total += median(rates[kind]) * cost(spec)
-    return total
+            rates[kind] = [_probe(spec, device, workers)]
+        times.append(median(rates[kind]) * cost(spec))
+    return max(sum(times) / workers, *times)
 
 
-def _probe(spec: Spec, device: str | None) -> float:
-    """Time a few steps; return seconds per unit of cost."""
+def _probe(spec: Spec, device: str | None, workers: int) -> float:
+    """Time a few steps, with the threads that one of so many workers has; return their rate."""
     whole = "paper" if spec.grid in GRIDS else spec.grid
     plain = replace(spec, approach="log", grid=whole)
     data = prepare(plain)
     told = _options(plain, data, device)
-    seconds = estimate_seconds(data.x, data.trials[: plain.searching], grid=plain.values, **told)
-    return _BESIDES * seconds / cost(plain)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(1, threads // workers))
+    try:
+        every = estimate_seconds(data.x, data.trials[: plain.searching], grid=plain.values, **told)
+    finally:
+        torch.set_num_threads(threads)
+    return _BESIDES * every / cost(plain)

@@ -211,7 +211,7 @@ class Protocol:
 
     def about(self, law: str = "") -> str:
         """Say in a sentence what follows the protocol; other laws than its own are not its."""
-        sizes = f"{self.sizes}, " if not law or law in LAWS else ""
+        sizes = f"{self.sizes}, " if law in ("", self.law) else ""
         return f"{self.source}: {sizes}{self.differs}."
 
     def runs(self, approach: str) -> str:
