@@ -1,7 +1,6 @@
 """Class weights: what each row weighs, from what its classes weigh."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def _named(names: Sequence[Any], class_weight: Any) -> Array:
         if name not in names:
             say = nearest(name, names, f"the classes are {shown(names)}")
             raise InputError(f"class_weight names an unknown class {brief(name)}", say)
-        if not isinstance(value, Real) or not 0 <= value < np.inf:
+        if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < np.inf:
             problem = f"class_weight of {brief(name)} is {brief(value)}"
             raise InputError(problem, "give numbers, zero or above")
     return np.array([class_weight.get(name, 1.0) for name in names], np.float64)
