@@ -1,7 +1,7 @@
 """What successive halving costs in accuracy, where the whole grid was searched, too.
 
     python benchmarks/halving.py                    # the paper's UCI table, linear models
-    python benchmarks/halving.py --datasets yeast --record
+    python benchmarks/halving.py --datasets kmnist,fashion-mnist --model mlp --device cuda
 
 Every configuration trains for a quarter of the epochs, all trials at once. What halving would have
 chosen follows from its accuracy without true labels, epoch by epoch; the accuracies on the test
@@ -11,6 +11,7 @@ rows, of that choice and of the whole search's, are those after all epochs in `r
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,14 @@ LEDGER = Path(__file__).parents[1] / "results" / "ledger"
 UCI = ("yeast", "texture", "dermatology", "synthetic-control")
 
 
-def curves(of: Record) -> NDArray[Any]:
+def curves(of: Record, device: str) -> NDArray[Any]:
     """Return the criterion on the rows set aside, ``[configurations, epochs]``."""
     spec = replace(of.spec, epochs=-(-of.spec.epochs // HALVING[-1]))
     data = prepare(spec)
+    trials = data.trials[: spec.searching]
     found = search(
-        data.x, data.trials, grid="paper", criterion=spec.criterion, share=spec.share, every=1,
-        refit=False, **_options(spec, data, None),
+        data.x, trials, grid="paper", criterion=spec.criterion, share=spec.share, every=1,
+        refit=False, **_options(spec, data, device),
     )  # fmt: skip
     assert found.grid.configurations == of.configurations
     held = found.grid.history[f"held out/{spec.criterion}"].mean(0)
@@ -57,9 +59,9 @@ def halved(held: NDArray[Any], of: Record) -> int:
     return int(left[0])
 
 
-def lost(of: Record) -> dict[str, float]:
+def lost(of: Record, device: str) -> dict[str, float]:
     """Return by how many points choices are below that of the whole search."""
-    held, tests = curves(of), 100 * of.tests.mean(0)
+    held, tests = curves(of, device), 100 * of.tests.mean(0)
     quarter = scores(held, held.shape[1], of.spec.average)
     whole = tests[of.chosen[0]]
     return {
@@ -72,6 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--datasets", default=",".join(UCI))
     parser.add_argument("--model", default="linear")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--record", action="store_true")
     given = parser.parse_args()
     wanted = [
@@ -85,7 +88,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     every: dict[str, list[dict[str, float]]] = {}
     for one in wanted:
-        every.setdefault(one.spec.dataset, []).append(lost(one))
+        every.setdefault(one.spec.dataset, []).append(lost(one, given.device))
     for name, cells in {**every, "all": [one for own in every.values() for one in own]}.items():
         row: dict[str, Any] = {"data set": name, "cells": len(cells)}
         for way in cells[0]:
@@ -96,7 +99,7 @@ def main() -> None:
         print(row, flush=True)
         rows.append(row)
     if given.record:
-        record("halving", "python benchmarks/halving.py --record", {"rows": rows})
+        record("halving", f"python benchmarks/halving.py {' '.join(sys.argv[1:])}", {"rows": rows})
 
 
 if __name__ == "__main__":
