@@ -629,7 +629,7 @@ class Graphs:
 _LONG = 5_000  # steps from which compiling a loss pays
 #: From how many steps, times five more than there are models, compiling a module pays: of a ResNet
 #: a step gains 1.0 ms, of eight 2.2 (benchmarks/results/convolution-kernels.txt).
-_LONGER = {"cuda": 90_000}
+_LONGER = {"cuda": 80_000}
 Slope: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
 _COMPILED: dict[Any, Slope] = {}
 
