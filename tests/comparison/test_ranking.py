@@ -139,3 +139,10 @@ def test_too_few_are_refused_in_a_sentence(blocks: int, names: int) -> None:
         f"all {names} approaches have scores in {many}; average ranks need 5 data "
         "sets and two approaches"
     )
+
+
+def test_equal_ranks_stand_by_name_whatever_the_order_of_the_scores() -> None:
+    blocks = [{"mae": 0.9, "exp": 0.8, "log": 0.1}, {"mae": 0.8, "exp": 0.9, "log": 0.1}] * 4
+    for names in (("mae", "exp", "log"), ("log", "exp", "mae")):
+        found = rank_approaches({n: {a: one[a] for a in names} for n, one in enumerate(blocks)})
+        assert (found.names, found.ranks) == (["exp", "mae", "log"], [1.5, 1.5, 3.0])

@@ -313,4 +313,4 @@ def test_two_workers_give_the_tables_of_one(tmp_path: Path) -> None:
         drive(folder / "a.sqlite", specs, workers=workers)
         found.append(tables(folder))
     assert found[0] == found[1]
-    assert len(found[0]) == 4
+    assert len(found[0]) == 3  # no cell stands beside one of the paper

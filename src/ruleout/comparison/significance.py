@@ -204,7 +204,7 @@ def rank_approaches(scores: Mapping[Any, Mapping[str, float]]) -> Ranking:
         raise InputError(problem, f"average ranks need {_FEWEST} data sets and two approaches")
     table = np.array([[scores[block][name] for name in names] for block in blocks])
     ranks = rankdata(-table, axis=1).mean(0)
-    order = np.argsort(ranks, kind="stable")
+    order = np.lexsort((names, ranks))  # of equal ranks the first by name
     chi_square = float(12 * n / (k * (k + 1)) * (np.square(ranks).sum() - k * (k + 1) ** 2 / 4))
     left = n * (k - 1) - chi_square
     f = (n - 1) * chi_square / left if left > 1e-9 else math.inf

@@ -57,7 +57,7 @@ def write_report(
     - ``report.html``: the page;
     - ``NAME.tex``, ``NAME.md``, ``NAME.csv``: each table;
     - ``accuracy.csv``: cells beside the paper's, with the keys of the paper's own file; of
-      further settings ``accuracy-SETTING.csv``;
+      further settings ``accuracy-SETTING.csv``; where the paper has no cell, there is none;
     - ``ledger/*.parquet``: every trial and every configuration;
     - ``figure-1.png``, ``.pdf`` and ``figure-2``: accuracy by epoch of the unbiased losses;
     - ``ranks.png``, ``.pdf``: average ranks over columns, of further settings ``ranks-SETTING``.
@@ -78,7 +78,8 @@ def write_report(
         for setting in settings:
             records = [r for table in tables if table.setting == setting for r in table.records]
             end = f"-{setting}" if setting != settings[0] else ""
-            made.append(write_text(place / f"accuracy{end}.csv", accuracies(records)))
+            if any(plans.printed_for(one.spec) for one in records):
+                made.append(write_text(place / f"accuracy{end}.csv", accuracies(records)))
     if "parquet" in formats:
         made += write_parquet(held.records, place / "ledger")
     kinds = [kind for kind in ("png", "pdf") if kind in formats]
