@@ -1,7 +1,7 @@
 """Batch norm of images in bf16 whose channels lie last, its sums in CUDA (`batch_norm.cu`).
 
 What is done number by number is left to the compiler of the module around it, which joins it with
-what stands beside; that compiler's own sums take eight kernels for each batch norm, this takes two.
+what stands beside; its own sums take five or six kernels for each batch norm, these two.
 """
 
 from __future__ import annotations
