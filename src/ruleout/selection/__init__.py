@@ -585,7 +585,9 @@ def _choice_unseen(
         some = [trials[t] for t in own]
         aside = rows_aside(some, 0.5, many)
         kept, _ = cut_trials(some, aside)
-        fit = fit_grid(x, kept, **{**told, "grid": [found.grid.configurations[c]]}, moments=False)
+        fit = fit_grid(
+            x, kept, **{**told, "grid": [found.grid.configurations[c]], "moments": False}
+        )
         k = len(aside) // len(own)
         for i, t in enumerate(own):
             cut = aside[i * k : (i + 1) * k]
