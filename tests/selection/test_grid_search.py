@@ -338,3 +338,20 @@ def test_where_sets_may_say_nothing_there_is_no_number(digits: Any) -> None:
     assert search(x, trials[:1], **told).numbers == [None]
     with pytest.raises(ValueError, match="no row held out tells anything about accuracy"):
         search(x, trials[1:], **told)
+
+
+def test_a_search_goes_on_from_one_that_kept_its_moments(digits: Any) -> None:
+    """As if it had trained at once; an honest number, whose models begin anew, is no hindrance."""
+    x, _, (sets, _) = digits
+    told: dict[str, Any] = {"grid": GRID, "refit": False, "precision": "float64"}
+    first = search(x[:300], sets[:300], epochs=2, moments=True, folds=3, honest=True, **told)
+    assert first.numbers is not None
+    assert first.grid.state is not None
+    left = [1, 2]
+    told |= {"grid": [first.grid.configurations[place] for place in left], "folds": 3}
+    start = first.grid.state.of(left)
+    found = search(x[:300], sets[:300], epochs=3, start=start, **told)
+    whole = search(x[:300], sets[:300], epochs=5, **told)
+    assert np.allclose(found.estimates, whole.estimates, rtol=0, atol=1e-9)
+    for name, weight in whole.grid.weights.items():
+        assert torch.allclose(found.grid.weights[name], weight, rtol=0, atol=1e-9)
